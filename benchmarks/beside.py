@@ -9,110 +9,89 @@ default, and without limits that matter.
 
 from __future__ import annotations
 
-import operator
+import itertools
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from benchmarks import manyjobs, pairs, place
-from benchmarks.comparison import By, Comparison, Quantity
-from benchmarks.crowd import cpu_seconds
-from benchmarks.measure import Unmeasured
-from benchmarks.memory import peak_bytes
+from benchmarks import manyjobs
+from benchmarks.frame import Row, Unmeasured, in_turn
+from benchmarks.manyjobs import IDLE_SECONDS, KINDS, Side
+from benchmarks.place import fresh_ground
 from testbed import ground
-from testbed.ground import Ground, Namespace
+from testbed.ground import Ground
 from testbed.kube import cluster as kube
 from testbed.kube import controlplane, kubeconfig, pki
 from testbed.kube.progress import step
-from testbed.kube.wait import until
-from testbed.mpijobs import MpiJob, submit
+from testbed.mpijobs import submit
 from testbed.neighbours import mpi_operator
 from testbed.plane import children, kwok, nodes
 from testbed.plane.plane import Plane
 from tests.api import controllers
 from tests.api.apiproxy import ApiProxy
 from tests.e2e.controller import deployed
-from tests.support.metrics import Rest, parse
+from tests.support.metrics import parse
 
 OURS, THEIRS = "mpirt-controller", "mpi-operator"
 JOBS, WORKERS = 200, 2
 
 _IMAGE = "openmpi4-sshd"
 _NODE = "mpirt-benchmark"
-_IDLE_SECONDS = 60.0
-# Longer than mere counts in a status may be kept back.
-_AT_REST = 12.0
-_WITHIN = 600.0
-_JOB_WITHIN = 180.0
-_MB = 1e6
-
+_GONE_WITHIN = 600.0
 _MOMENT = re.compile(r"^\d+\.\d+$", re.MULTILINE)
-
-_SHIPPED: tuple[str, ...] = ()
 # By default it looks at ten changes of jobs a second, after a hundred.
 _UNLIMITED = (*mpi_operator.FAST, "-controller-queue-rate-limit=1000", "-controller-queue-burst=2000")
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_MANY = {
+    "made": "all objects exist, s",
+    "running": "all run, s",
+    "many_writes": "writes of the controller for each",
+    "all_writes": "writes of all components for each",
+    "cpu": "CPU time, s",
+    "idle_cpu": f"CPU time in {IDLE_SECONDS:g} s of peace, s",
+    "memory": "memory at most, MB",
+}
 # Questions that are asked by POST.
 _REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 
-_FIRST_OUTPUT = Quantity("first_output_ratio", "apply to the first rank's output", "s", 1.0, By.PAIRS)
-_WRITES_OF_JOB = Quantity("writes_ratio", "the controller for a small job, to its end", "writes", 1.0, By.MEDIANS)
-
 
 @dataclass(frozen=True)
-class Contender:
+class _Contender:
     """One of the two, as it runs, and what is different in its jobs."""
 
-    name: str
-    door: str
-    """By which it is told from others at the proxy."""
-    namespace: Namespace
-    pid: int
-    proxy: ApiProxy
-    kinds: Sequence[str]
-    """What a job is made of, besides its pods: one of each."""
+    side: Side
     worker: Sequence[str]
     """What a worker runs."""
     begins: Sequence[str] = ()
     """What stands before mpirun."""
+    numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    def writes(self) -> int:
-        """Return how many it has made so far, without those of its lease."""
-        return sum(
-            one.sender == self.door and one.is_good and "/namespaces/" in one.path and one.kind != "leases"
-            for one in self.proxy.writes()
-        )
-
-    def written_at_rest(self) -> int:
-        """Wait until it has written nothing for a while; returns the same."""
-        rest = Rest(self.writes)
-        until(lambda: rest.seconds() > _AT_REST, within=_WITHIN, what=f"{self.name} to come to rest")
-        return self.writes()
-
-
-@dataclass(frozen=True, slots=True)
-class Many:
-    """What many jobs took and cost."""
-
-    made_seconds: float
-    running_seconds: float
-    writes: float
-    """Of the contender, for each job."""
-    all_writes: float
-    """Of everybody, for each job."""
-    cpu_seconds: float
-    idle_cpu_seconds: float
-    peak_megabytes: float
+    def first_output(self) -> float:
+        """Run a small job to its end; returns after how many seconds its first rank wrote something."""
+        namespace, name = self.side.namespace, f"small-{next(self.numbers)}"
+        worker = {
+            "containers": [{"name": "mpi", "image": namespace.ground.image(_IMAGE), "command": [*self.worker]}]
+        }
+        command = (*self.begins, "mpirun", "--allow-run-as-root", "-n", str(WORKERS), "date", "+%s.%N")
+        policy = {"cleanPodPolicy": "Running"}
+        # A rank prints the time of the same machine.
+        began = time.time()
+        small = submit(namespace, name, _IMAGE, command, workers=WORKERS, worker=worker, runPolicy=policy)
+        small.wait_for_end()
+        # Open MPI has something to say of its own at times.
+        moments = _MOMENT.findall("\n".join(small.log()))
+        namespace.kubectl("delete", "mpijobs.kubeflow.org", name, "--cascade=foreground", timeout=_GONE_WITHIN)
+        if not moments:
+            raise Unmeasured(f"no rank of {name} has written anything")
+        return min(map(float, moments)) - began
 
 
-@contextmanager
-def contest() -> Iterator[Contest]:
-    """Both of them in namespaces of their own, on our own cluster."""
-    with place.fresh_ground() as (cluster, folder), ExitStack() as stack:
+def measure(runs: int, jobs: int, workers: int) -> list[Row]:
+    """All rows of the table."""
+    with fresh_ground() as (cluster, folder), ExitStack() as stack:
         if not cluster.is_ours:
             raise Unmeasured("this needs the test cluster: unset MPIRT_TEST_KUBECONFIG")
         deployed.apply_crds(cluster)
@@ -122,67 +101,55 @@ def contest() -> Iterator[Contest]:
         stack.enter_context(_played_node(cluster, folder))
         with step(OURS):
             ours = stack.enter_context(_ours(cluster, folder, proxy))
-        yield Contest(cluster, folder, proxy, ours)
+        with _theirs(cluster, folder, proxy, _UNLIMITED) as theirs:
+            rows = _small(ours, theirs, runs)
+            fast = _many(theirs.side, jobs, workers)
+        with _theirs(cluster, folder, proxy, ()) as theirs:
+            shipped = _many(theirs.side, jobs, workers)
+        found = _many(ours.side, jobs, workers)
+    rows += [Row(f"{key}_ratio", f"{jobs} jobs: {what}", [found[key]], [fast[key]]) for key, what in _MANY.items()]
+    return rows + [
+        Row(f"shipped_{key}_ratio", f"{jobs} jobs, theirs as shipped: {_MANY[key]}", [found[key]], [shipped[key]])
+        for key in ("made", "running")
+    ]
 
 
-@dataclass(frozen=True)
-class Contest:
-    """The ground for both, and ours, which runs all the time."""
+def _small(ours: _Contender, theirs: _Contender, runs: int) -> list[Row]:
+    """Small jobs in turn, each run to its end."""
+    with step(f"{runs} small jobs of each"):
+        in_turn(1, ours.first_output, theirs.first_output)
+        before = [each.side.writes_at_rest() for each in (ours, theirs)]
+        seconds = in_turn(runs, ours.first_output, theirs.first_output)
+        after = [each.side.writes_at_rest() for each in (ours, theirs)]
+    first, second = ([(now - then) / runs] for now, then in zip(after, before, strict=True))
+    return [
+        Row("first_output_ratio", "apply to the first rank's output, s", *seconds),
+        Row("writes_ratio", "writes of the controller for a small job, to its end", first, second),
+    ]
 
-    cluster: Ground
-    folder: Path
-    proxy: ApiProxy
-    ours: Contender
 
-    def measure(self, runs: int, jobs: int, workers: int) -> list[Comparison]:
-        """Return all rows of the table."""
-        with self._theirs(_UNLIMITED) as theirs:
-            small = self._small(theirs, runs)
-            fast = _many(theirs, jobs, workers)
-        with self._theirs(_SHIPPED) as theirs:
-            shipped = _many(theirs, jobs, workers)
-        ours = _many(self.ours, jobs, workers)
-        limited = _times(ours, shipped, jobs, key="shipped_", how="theirs as shipped")
-        return [*small, *_compared(ours, fast, jobs), *limited]
-
-    def _small(self, theirs: Contender, runs: int) -> list[Comparison]:
-        """Small jobs in turn, each run to its end."""
-        names = iter(range(1_000_000))
-
-        def run(contender: Contender) -> Callable[[], float]:
-            return lambda: _first_output(contender, f"small-{next(names)}")
-
-        with step(f"{runs} small jobs of each"):
-            pairs.in_turn(1, run(self.ours), run(theirs))
-            before = [each.written_at_rest() for each in (self.ours, theirs)]
-            seconds = pairs.in_turn(runs, run(self.ours), run(theirs))
-            after = [each.written_at_rest() for each in (self.ours, theirs)]
-        ours, other = ([(now - then) / runs] for now, then in zip(after, before, strict=True))
-        return [Comparison(_FIRST_OUTPUT, *seconds), Comparison(_WRITES_OF_JOB, ours, other)]
-
-    @contextmanager
-    def _theirs(self, options: Sequence[str]) -> Iterator[Contender]:
-        namespace = ground.fresh_namespace(self.cluster, self.folder)
-        own = self.folder / namespace.name
-        own.mkdir()
-        door = kubeconfig.write(
-            own / "admin.kubeconfig", controlplane.SITE, pki.ADMIN, url=self.proxy.open(namespace.name)
-        )
-        with mpi_operator.mpi_operator(namespace, own, kubeconfig=door, options=options) as child:
-            yield Contender(
-                THEIRS,
-                namespace.name,
-                namespace,
-                child.process.pid,
-                self.proxy,
-                ("ConfigMap", "Secret", "Service", "Job"),
-                worker=("serve-ssh",),
-                begins=("with-hosts",),
-            )
+def _writes_of(proxy: ApiProxy, door: str) -> Callable[[], int]:
+    """Count what was written by that door, without the lease."""
+    return lambda: sum(
+        one.sender == door and one.is_good and "/namespaces/" in one.path and one.kind != "leases"
+        for one in proxy.writes()
+    )
 
 
 @contextmanager
-def _ours(cluster: Ground, folder: Path, proxy: ApiProxy) -> Iterator[Contender]:
+def _theirs(cluster: Ground, folder: Path, proxy: ApiProxy, options: Sequence[str]) -> Iterator[_Contender]:
+    namespace = ground.fresh_namespace(cluster, folder)
+    own = folder / namespace.name
+    own.mkdir()
+    door = kubeconfig.write(own / "admin.kubeconfig", controlplane.SITE, pki.ADMIN, url=proxy.open(namespace.name))
+    with mpi_operator.mpi_operator(namespace, own, kubeconfig=door, options=options) as child:
+        kinds, writes = ("ConfigMap", "Secret", "Service", "Job"), _writes_of(proxy, namespace.name)
+        side = Side(THEIRS, namespace, child.process.pid, kinds, writes)
+        yield _Contender(side, worker=("serve-ssh",), begins=("with-hosts",))
+
+
+@contextmanager
+def _ours(cluster: Ground, folder: Path, proxy: ApiProxy) -> Iterator[_Contender]:
     [name] = controllers.names(1)
     installed = controllers.install(
         Plane(controlplane.SITE, kube.binaries()),
@@ -193,15 +160,8 @@ def _ours(cluster: Ground, folder: Path, proxy: ApiProxy) -> Iterator[Contender]
     )
     try:
         [replica] = installed.replicas
-        yield Contender(
-            OURS,
-            name,
-            installed.namespace,
-            replica.process.process.pid,
-            proxy,
-            ("ConfigMap", "ServiceAccount", "Role", "RoleBinding", "Service", "StatefulSet", "Job"),
-            worker=("sleep", "infinity"),
-        )
+        side = Side(OURS, installed.namespace, replica.process.process.pid, KINDS, _writes_of(proxy, name))
+        yield _Contender(side, worker=("sleep", "infinity"))
     finally:
         installed.remove()
 
@@ -221,63 +181,19 @@ def _played_node(cluster: Ground, folder: Path) -> Iterator[None]:
         child.end()
 
 
-def _first_output(contender: Contender, name: str) -> float:
-    """Run a job to its end; returns after how many seconds its first rank said something."""
-    image = contender.namespace.ground.image(_IMAGE)
-    worker = {"containers": [{"name": "mpi", "image": image, "command": list(contender.worker)}]}
-    command = (*contender.begins, "mpirun", "--allow-run-as-root", "-n", str(WORKERS), "date", "+%s.%N")
-    policy = {"cleanPodPolicy": "Running"}
-    # A rank tells the time of the same machine.
-    began = time.time()
-    job = submit(contender.namespace, name, _IMAGE, command, workers=WORKERS, worker=worker, runPolicy=policy)
-    _wait_for_end(job)
-    # Open MPI has something to say of its own at times.
-    said = _MOMENT.findall("\n".join(job.log()))
-    job.namespace.kubectl("delete", "mpijobs.kubeflow.org", name, "--cascade=foreground", timeout=_WITHIN)
-    if not said:
-        raise Unmeasured(f"no rank of {name} has said something")
-    return min(map(float, said)) - began
-
-
-def _wait_for_end(job: MpiJob) -> None:
-    until(lambda: job.holds("Succeeded") or job.holds("Failed"), within=_JOB_WITHIN, what=f"the end of {job.name}")
-    if not job.holds("Succeeded"):
-        raise Unmeasured(f"the job {job.name} failed; its launcher said: {job.log() or 'nothing'}")
-
-
-def _many(contender: Contender, jobs: int, workers: int) -> Many:
-    """Create many jobs at once, wait until all run, look at them in peace, and remove them."""
-    namespace = contender.namespace
-    wanted = {**dict.fromkeys(contender.kinds, 1), "Pod": workers + 1}
-    before = manyjobs.counts(namespace, wanted)
-    with step(f"{jobs} jobs of {contender.name}"):
-        writes, everybodys, cpu = contender.writes(), _all_writes(contender), cpu_seconds(contender.pid)
-        begun = time.monotonic()
-        manyjobs.create(namespace, _bodies(jobs, workers))
-        for kind, count in wanted.items():
-            manyjobs.wait_for(namespace, kind, before[kind] + jobs * count, operator.ge)
-        made = time.monotonic() - begun
-        manyjobs.patiently(lambda: manyjobs.running(namespace) >= jobs, what=f"{jobs} jobs that run")
-        running = time.monotonic() - begun
-        writes, everybodys = contender.written_at_rest() - writes, _all_writes(contender) - everybodys
-        cpu = cpu_seconds(contender.pid) - cpu
-    with step("peace"):
-        idle = cpu_seconds(contender.pid)
-        time.sleep(_IDLE_SECONDS)
-        idle = cpu_seconds(contender.pid) - idle
-    with step("their end"):
-        manyjobs.remove_all(namespace, before)
-    return Many(made, running, writes / jobs, everybodys / jobs, cpu, idle, peak_bytes(contender.pid) / _MB)
-
-
-def _bodies(jobs: int, workers: int) -> list[dict[str, Any]]:
+def _many(side: Side, jobs: int, workers: int) -> dict[str, float]:
     there = {"nodeSelector": {"kubernetes.io/hostname": _NODE}, **nodes.tolerating(_NODE)}
-    return [manyjobs.job(f"many-{number}", workers=workers, pod=there) for number in range(jobs)]
+    before, writes = manyjobs.counts(side), _all_writes(side)
+    found = manyjobs.many(side, before, manyjobs.jobs_of(jobs, workers, there), workers)
+    writes = _all_writes(side) - writes
+    manyjobs.remove_all(side.namespace, before)
+    each = {"many_writes": found["writes"] / jobs, "all_writes": writes / jobs}
+    return {**found, **each, "memory": manyjobs.peak_megabytes(side.pid)}
 
 
-def _all_writes(contender: Contender) -> int:
-    """Return the writes that the API server has been asked for by everybody, leases aside."""
-    page = contender.namespace.kubectl("get", "--raw", "/metrics").stdout
+def _all_writes(side: Side) -> int:
+    """The writes that the API server has been asked for by all components, leases aside."""
+    page = side.namespace.kubectl("get", "--raw", "/metrics").stdout
     lines = [line for line in page.splitlines() if line.startswith("apiserver_request_total{")]
     found = parse("\n".join(["# TYPE apiserver_request counter", *lines, ""]))
     return int(
@@ -289,39 +205,3 @@ def _all_writes(contender: Contender) -> int:
             and each.labels["group"] not in _REVIEWS
         )
     )
-
-
-def _compared(ours: Many, theirs: Many, jobs: int) -> list[Comparison]:
-    """The rows of many jobs, without limits that matter."""
-    peace = f"CPU time in {_IDLE_SECONDS:g} s of peace"
-    return [
-        *_times(ours, theirs, jobs, key="", how="no limit of requests"),
-        _row(
-            "many_writes_ratio", f"the controller for each of {jobs} jobs", "writes", (ours.writes, theirs.writes)
-        ),
-        _row(
-            "all_writes_ratio",
-            f"everybody for each of {jobs} jobs",
-            "writes",
-            (ours.all_writes, theirs.all_writes),
-        ),
-        _row("cpu_ratio", f"CPU time for {jobs} jobs", "s", (ours.cpu_seconds, theirs.cpu_seconds)),
-        _row("idle_cpu_ratio", peace, "s", (ours.idle_cpu_seconds, theirs.idle_cpu_seconds)),
-        _row(
-            "memory_ratio", f"memory with {jobs} jobs, at most", "MB", (ours.peak_megabytes, theirs.peak_megabytes)
-        ),
-    ]
-
-
-def _times(ours: Many, theirs: Many, jobs: int, *, key: str, how: str) -> list[Comparison]:
-    what = f"{jobs} jobs, {how}"
-    return [
-        _row(f"{key}made_ratio", f"{what}: all objects exist", "s", (ours.made_seconds, theirs.made_seconds)),
-        _row(f"{key}running_ratio", f"{what}: all run", "s", (ours.running_seconds, theirs.running_seconds)),
-    ]
-
-
-def _row(key: str, what: str, unit: str, both: tuple[float, float]) -> Comparison:
-    """Something that was measured once: of ours, then of theirs."""
-    ours, theirs = both
-    return Comparison(Quantity(key, what, unit, 1.0, By.MEDIANS), [ours], [theirs])

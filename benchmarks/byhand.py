@@ -25,7 +25,7 @@ LABELS = "app=worker"
 _ALL = "all-workers"
 
 _LOOKS_EVERY = 5.0
-# It is told of pods by a watch.
+# et-operator watches pods.
 _SEES_EVERY = 0.5
 
 
@@ -35,7 +35,7 @@ class Workers:
 
     run: Training
     names: Sequence[str]
-    """The hosts that the launcher is told."""
+    """The hosts in the launcher's list."""
     _made: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,109 +1,94 @@
 """
 mpirt-rsh beside `kubectl exec` in a pod that dies: how long each takes to end, and with which code.
 
-Owns: the events and the table. Both run the same command in the same pod, and it happens to both at once.
+Owns: the events. Both run the same command in the same pod, and it happens to both at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import place
+from benchmarks.frame import Report, command, events
+from benchmarks.place import fresh_namespace
 from testbed.ground import Faults
 from testbed.kube import cluster
 from testbed.kube.progress import step
-from testbed.kube.status import table
 from testbed.kube.wait import Moment
-from tests.e2e.rsh import agent, deaths
+from tests.e2e.rsh import agent
+from tests.e2e.rsh import deaths as causes
 from tests.e2e.rsh.agent import Ended
 from tests.e2e.rsh.deaths import Happens, Worker
 
-# For how long an end is waited for.
-_PATIENCE = 30.0
-
-_HEADING = ["EVENT", "MPIRT-RSH", "CODE", "KUBECTL EXEC", "CODE"]
+_ENDS_WITHIN = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class _Event:
     """What happens to a command. Without `happens` it is the command's own doing."""
 
     name: str
     happens: Happens | None
-    command: str = deaths.COMMAND
+    command: str = causes.COMMAND
     is_stubborn: bool = False
     """Whether its container ends only when it is killed."""
 
 
 _EVENTS = (
-    Event("container's main process killed", deaths.kill_main_process),
-    Event("OOM kill", deaths.run_out_of_memory),
-    Event("force delete", deaths.force_delete),
-    Event("graceful delete, 30 s", deaths.delete_gracefully, command=deaths.OBEYS_TERM, is_stubborn=True),
-    Event("evicted by a taint", deaths.drain_by_taint),
-    Event("node partitioned", deaths.lose_the_node),
-    Event("kubelet frozen", deaths.freeze_the_kubelet),
-    Event("kubelet restarted", deaths.restart_the_kubelet),
-    Event("containerd restarted", deaths.restart_containerd),
-    Event("API server killed", deaths.kill_the_api_server),
-    Event("API server restarted", deaths.restart_the_api_server),
-    Event("packets to the API server dropped", deaths.drop_the_packets),
-    Event("a child keeps stdout open", None, command=deaths.LEAVES_A_CHILD),
+    _Event("container's main process killed", causes.kill_main_process),
+    _Event("OOM kill", causes.run_out_of_memory),
+    _Event("force delete", causes.force_delete),
+    _Event("graceful delete, 30 s", causes.delete_gracefully, command=causes.OBEYS_TERM, is_stubborn=True),
+    _Event("evicted by a taint", causes.drain_by_taint),
+    _Event("node partitioned", causes.lose_the_node),
+    _Event("kubelet frozen", causes.freeze_the_kubelet),
+    _Event("kubelet restarted", causes.restart_the_kubelet),
+    _Event("containerd restarted", causes.restart_containerd),
+    _Event("API server killed", causes.kill_the_api_server),
+    _Event("API server restarted", causes.restart_the_api_server),
+    _Event("packets to the API server dropped", causes.drop_the_packets),
+    _Event("a child keeps stdout open", None, command=causes.LEAVES_A_CHILD),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Race:
-    """How both ended."""
-
-    event: str
-    ours: Ended
-    theirs: Ended
-
-
-def races() -> Iterator[Race]:
-    """One after the other, each in a pod of its own on a cluster that is well."""
+@command()
+def deaths() -> Report:
+    """mpirt-rsh beside kubectl exec when pods, nodes and the API server die. 5 minutes, root."""
+    rows = []
     for event in _EVENTS:
         with step(event.name), _worker(event) as worker:
-            yield _race(worker, event)
-
-
-def rendered(found: Iterable[Race]) -> str:
-    rows = [[race.event, *_shown(race.ours), *_shown(race.theirs)] for race in found]
-    return "\n".join([*table([_HEADING, *rows]), "", "Seconds from the event to the end of each."])
+            rows += _race(worker, event)
+    return events(["EVENT", "BY", "ENDED", "CODE"], rows, "Seconds from the event to the end of each.")
 
 
 @contextmanager
-def _worker(event: Event) -> Iterator[Worker]:
-    spec: dict[str, Any] = {"terminationGracePeriodSeconds": 30}
-    if event.is_stubborn:
-        spec["container"] = deaths.STUBBORN
-    with place.fresh_namespace() as namespace:
-        worker = deaths.start_worker(namespace, Faults(), **spec)
+def _worker(event: _Event) -> Iterator[Worker]:
+    spec: dict[str, Any] = {"container": causes.STUBBORN} if event.is_stubborn else {}
+    with fresh_namespace() as namespace:
+        worker = causes.start_worker(namespace, Faults(), terminationGracePeriodSeconds=30, **spec)
         try:
             yield worker
         finally:
             cluster.up()
-            if event.happens is deaths.drain_by_taint:
-                deaths.take_back_the_taint(worker)
+            if event.happens is causes.drain_by_taint:
+                causes.take_back_the_taint(worker)
 
 
-def _race(worker: Worker, event: Event) -> Race:
+def _race(worker: Worker, event: _Event) -> list[list[str]]:
     with (
         agent.rsh(worker.namespace, worker.pod, event.command) as ours,
         agent.kubectl_exec(worker.namespace, worker.pod, event.command) as theirs,
     ):
         if event.happens is not None:
-            deaths.settle(ours, theirs)
+            causes.settle(ours, theirs)
         began = Moment.now()
         if event.happens is not None:
             event.happens(worker)
-        return Race(
-            event.name, ours.end(within=_PATIENCE, since=began), theirs.end(within=_PATIENCE + 2, since=began)
-        )
+        first = ours.end(within=_ENDS_WITHIN, since=began)
+        second = theirs.end(within=_ENDS_WITHIN + 2, since=began)
+    return [[event.name, "mpirt-rsh", *_shown(first)], [event.name, "kubectl exec", *_shown(second)]]
 
 
 def _shown(ended: Ended) -> list[str]:

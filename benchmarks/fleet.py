@@ -1,176 +1,380 @@
 """
-Many sessions: the switchboard and its agents beside as many `kubectl exec`, and alone on a loopback server.
+Commands and discovery beside kubectl, and many sessions alone on a loopback server.
 
-Owns: what is run on either side, and what is measured of it.
+Owns: what is run on either side, and the bounds. The worker is one of a job: it has the keeper where the
+controller mounts it.
 
-What both run on a cluster is compared. A cluster's nodes take no thousands of execs on one machine, so larger
-numbers are measured against tests.apiserver.fleet, which does not say how long a cluster would take: it says what
-this side costs.
+A cluster's nodes take no thousands of execs on one machine, so larger numbers are measured against
+tests.apiserver.fleet: that shows what this side costs, not how long a cluster would take.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import resource
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
+from typing import Any
 
-from benchmarks import boards, rsh
-from benchmarks.access import Access, environment, plain, versions
-from benchmarks.crowd import crowd
-from benchmarks.measure import Cost, Unmeasured, run
-from benchmarks.pairs import alternate, in_turn
+import click
+
+from benchmarks.frame import Report, Row, Unmeasured, command, compared, in_turn
+from benchmarks.place import ACCESS, environment, fresh_namespace, plain_environment
+from benchmarks.plot import Panel, svg
+from benchmarks.programs import MIB, Cost, cpu_seconds, crowd, pss_bytes, run
 from testbed.ground import Namespace
+from testbed.kube import paths
 from testbed.kube.progress import step
+from testbed.kube.shell import output
+from testbed.kube.wait import until
 from tests.apiserver.fleet import process
 from tests.apiserver.fleet.process import FleetProcess
 from tests.e2e.rsh import jobworkers
-from tests.e2e.rsh.agent import RSH
+from tests.support.switchboards import SWITCHBOARD, pid_of
 
-OURS, THEIRS = "mpirt-rsh", "kubectl exec"
+_OURS, _THEIRS = "mpirt", "kubectl"
+_BOUNDS = {
+    "launch_ratio_64": 0.40,
+    "memory_ratio_64": 0.04,
+    "cpu_ratio_64": 0.07,
+    "up_1000_s": 2.5,
+    "memory_1000_mb": 180,
+    "oneshot_wall_ratio": 0.55,
+    "oneshot_cpu_ratio": 0.12,
+    "first_wall_ratio": 1.25,
+    "stdout_ratio": 1.3,
+    "stdin_ratio": 1.3,
+    "discover_wall_ratio": 0.15,
+    "discover_alone_wall_ratio": 0.75,
+}
+_ARCHITECTURES = {"aarch64": "arm64", "x86_64": "amd64"}
+_DISCOVER = Path(sys.executable).with_name("mpirt-discover")
+_WORKERS = 3
+_SELECTOR = ("--selector", "training.kubeflow.org/job-name=job")
+_NAMES = 'jsonpath={range .items[*]}{.metadata.name}{"\\n"}{end}'
 
-_MB = 1e6
 _UP = "up"
 _HOLD = f"echo {_UP}; exec sleep 600"
+_WATCHED_WITHIN = 60.0
 _SETTLED_AFTER = 5.0
 _SETTLED_WITHIN = 180.0
 # The switchboard has an agent, an exec and at most a watch for each session; the rest is its own.
 _DESCRIPTORS, _MORE_DESCRIPTORS = 3, 100
 
+# dd counts whole mebibytes that it has put together. The shell waits for it, because containerd ends an exec's
+# stdin as soon as the exec's first process has no stdout any more.
+_SINK = "dd ibs=65536 obs=1048576 of=/dev/null 2>&1 | grep -q '^{}+0 records out'; exit $?"
+_SOURCE = "exec dd if=/dev/zero bs=1048576 count={} 2>/dev/null"
+
+
+def _counts(_context: click.Context, _parameter: click.Parameter, text: str) -> list[int]:
+    words = {word.strip() for word in text.split(",") if word.strip()}
+    if not all(word.isdecimal() and int(word) for word in words):
+        raise click.BadParameter(f"expected numbers such as 1,16,64, got {text!r}")
+    return sorted(map(int, words))
+
+
+@command(
+    click.option("--sizes", default="1,16,64", show_default=True, callback=_counts,
+                 help="Sessions held at once by each, on the cluster; '' for nothing that needs a cluster."),
+    click.option("--alone", default="1000,5000", show_default=True, callback=_counts,
+                 help="Sessions of mpirt-rsh on the loopback server; '' for none."),
+    click.option("--idle", type=click.FloatRange(1), default=30, show_default=True,
+                 help="Seconds for which nothing happens to them."),
+    click.option("--rounds", type=click.IntRange(1), default=3, show_default=True,
+                 help="Pairs of each size, and of streams in each direction."),
+    click.option("--runs", type=click.IntRange(1), default=30, show_default=True, help="Pairs of short programs."),
+    click.option("--mebibytes", type=click.IntRange(1), default=1024, show_default=True, help="In each stream."),
+    click.option("--plot", type=click.Path(dir_okay=False, writable=True, path_type=Path),
+                 help="Draw memory and launch time over the number of sessions into this SVG."),
+    ACCESS,
+)  # fmt: skip
+def fleet(
+    *,
+    sizes: list[int],
+    alone: list[int],
+    idle: float,
+    rounds: int,
+    runs: int,
+    mebibytes: int,
+    plot: Path | None,
+    access: str,
+) -> Report:
+    """
+    mpirt-rsh beside kubectl exec, mpirt-discover beside kubectl get.
+
+    Many sessions at once with one switchboard for all of them, short commands with a running switchboard, a first
+    command that starts one, streams, discovery through a switchboard and without; and thousands of sessions on a
+    loopback API server, where there is nothing beside them.
+    """
+    rows: list[Row] = []
+    notes = [f"{rounds} rounds, {runs} pairs, streams of {mebibytes} MiB; access as {access}"]
+    if sizes:
+        with _contest(access) as contest:
+            notes.append(contest.versions())
+            rows += [row for size in sizes for row in contest.held(size, rounds)]
+            rows += [*contest.short(runs), *contest.first(runs), *contest.streams(rounds, mebibytes)]
+            rows += contest.discovery(runs)
+    for count in alone:
+        found, errors = _alone(count, idle)
+        rows += found
+        notes += [f"{count}: {line}" for line in errors]
+    if plot is not None:
+        plot.write_text(svg(_panels(rows, sizes, alone), across="sessions at once"), encoding="utf-8")
+    return compared(rows, ours=_OURS, theirs=_THEIRS, notes=notes, bounds=_BOUNDS)
+
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class _Held:
     """So many sessions, held at once by one side."""
 
     up_seconds: float
     cpu_seconds: float
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Alone:
-    """So many sessions on the loopback server. The server's own CPU time is no part of the others."""
-
-    held: Held
-    server_cpu_seconds: float
-    idle_percent: float
-    watches: int
-    errors: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """What was measured on the cluster, ours first: by number of sessions, and of one short command at a time."""
-
-    held: Mapping[int, tuple[Sequence[Held], Sequence[Held]]]
-    short: tuple[Sequence[Cost], Sequence[Cost]]
+    megabytes: float
+    messages: Sequence[str] = ()
 
 
 @contextmanager
-def contest(namespace: Namespace, *, access: Access, kubectl: Path | None) -> Iterator[Contest]:
-    """Both agents beside one worker. Without a `kubectl`, the cluster's own competes."""
-    with step("one worker"):
-        [pod] = jobworkers.start(namespace, 1, "busybox")
-    with environment(access, namespace, pod) as env:
-        yield Contest(kubectl or namespace.kubectl.program, namespace, pod, env)
+def _board() -> Iterator[Path]:
+    """A folder for a switchboard, which its first agent starts; it is ended with the block."""
+    with tempfile.TemporaryDirectory(prefix="mpirt-board-") as name:
+        try:
+            yield Path(name)
+        finally:
+            with suppress(OSError, struct.error):
+                os.kill(pid_of(Path(name)), signal.SIGKILL)
+
+
+def _held_by_agents(
+    argvs: Sequence[Sequence[str]], env: Mapping[str, str], board: Path, settled: Callable[[int], None]
+) -> _Held:
+    """The agents and the switchboard, until all are up and settled."""
+    with crowd(argvs, env={**env, SWITCHBOARD: str(board)}, sign=_UP) as agents:
+        pid = pid_of(board)
+        cpu = agents.cpu_seconds + cpu_seconds(pid)
+        settled(pid)
+        return _Held(agents.up_seconds, cpu, (agents.pss_bytes() + pss_bytes(pid)) / 1e6, agents.messages())
+
+
+@contextmanager
+def _contest(access: str) -> Iterator[_Contest]:
+    if not _DISCOVER.exists():
+        raise Unmeasured(f"{_DISCOVER} is not installed; run: make venv")
+    with fresh_namespace() as namespace:
+        with step(f"{_WORKERS} workers"):
+            [pod, *_] = jobworkers.start(namespace, _WORKERS, "busybox")
+        with environment(access, namespace, pod) as env:
+            yield _Contest(namespace, pod, env)
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
-    """Both agents, ready to run commands in the same pod with the same access."""
+class _Contest:
+    """Both sides, ready to run commands in the same pod, or to list the same pods, with the same access."""
 
-    kubectl: Path
     namespace: Namespace
     pod: str
     env: dict[str, str]
 
     def versions(self) -> str:
-        """Who competes, and where: one line."""
-        return versions(RSH, self.kubectl, self.namespace)
+        kubectl = ", ".join(self.namespace.kubectl("version").stdout.splitlines())
+        return f"{output(_DISCOVER, '--version').strip()} against kubectl: {kubectl}"
 
-    def measure(self, sizes: Sequence[int], rounds: int, runs: int) -> Beside:
-        """Sessions held by each in turn, and short commands."""
-        held = {size: self._held(size, rounds) for size in sizes}
-        with step(f"{runs} pairs of `true`"):
-            return Beside(held, self._short(runs))
+    def held(self, count: int, rounds: int) -> list[Row]:
+        """So many sessions at once, ours with a switchboard that has not been started yet."""
 
-    def _held(self, size: int, rounds: int) -> tuple[Sequence[Held], Sequence[Held]]:
-        with step(f"{rounds} times {size} held sessions of each"):
-            return in_turn(rounds, lambda: self._ours(size), lambda: self._theirs(size))
+        def ours() -> _Held:
+            with _board() as board:
+                argvs = [_agent(self.pod, _HOLD)] * count
+                return _held_by_agents(argvs, self.env, board, lambda _: time.sleep(_SETTLED_AFTER))
 
-    def _ours(self, count: int) -> Held:
-        """With a switchboard that nobody has started yet."""
-        with boards.board() as board:
-            argvs = [boards.argv(self.pod, _HOLD)] * count
-            with crowd(argvs, env=board.env(self.env), sign=_UP) as agents:
-                cpu = agents.cpu_seconds + board.cpu_seconds()
+        def theirs() -> _Held:
+            with crowd([self._exec(_HOLD)] * count, env=self.env, sign=_UP) as programs:
                 time.sleep(_SETTLED_AFTER)
-                return Held(agents.up_seconds, cpu, agents.pss_bytes() + board.pss_bytes())
+                return _Held(programs.up_seconds, programs.cpu_seconds, programs.pss_bytes() / 1e6)
 
-    def _theirs(self, count: int) -> Held:
-        argvs = [rsh.kubectl_argv(self.kubectl, self.pod, _HOLD)] * count
-        with crowd(argvs, env=self.env, sign=_UP) as programs:
-            time.sleep(_SETTLED_AFTER)
-            return Held(programs.up_seconds, programs.cpu_seconds, programs.pss_bytes())
+        with step(f"{rounds} times {count} held sessions of each"):
+            pair = in_turn(rounds, ours, theirs)
+        launch = ([each.up_seconds for each in side] for side in pair)
+        memory = ([each.megabytes for each in side] for side in pair)
+        cpu = ([each.cpu_seconds for each in side] for side in pair)
+        return [
+            Row(f"launch_ratio_{count}", f"{count}: until the last is up, s", *launch),
+            Row(f"memory_ratio_{count}", f"{count}: memory of all, MB", *memory),
+            Row(f"cpu_ratio_{count}", f"{count}: CPU until all are up, s", *cpu),
+        ]
 
-    def _short(self, runs: int) -> tuple[Sequence[Cost], Sequence[Cost]]:
-        """One after the other, with a switchboard that runs."""
-        argv, theirs = boards.argv(self.pod, "true"), rsh.kubectl_argv(self.kubectl, self.pod, "true")
-        with boards.board() as board:
-            env = board.env(self.env)
+    def short(self, runs: int) -> list[Row]:
+        """`true`, one after the other, with a switchboard that runs."""
+        argv, theirs = _agent(self.pod, "true"), self._exec("true")
+        with step(f"{runs} pairs of `true`"), _board() as board:
+            env = {**self.env, SWITCHBOARD: str(board)}
+            run(argv, env=env)
+            before = cpu_seconds(pid_of(board))
+            pair = in_turn(runs, lambda: run(argv, env=env), lambda: run(theirs, env=self.env))
+            share = (cpu_seconds(pid_of(board)) - before) / runs
+        return _costs("oneshot", "`true`", *pair, share=share)
 
-            def ours() -> Cost:
-                return run(argv, env=env)
+    def first(self, runs: int) -> list[Row]:
+        """`true`, with a switchboard that it starts itself."""
 
-            ours()
-            before = board.cpu_seconds()
-            first, second = alternate(runs, ours, lambda: run(theirs, env=self.env))
-            # One more than the pairs: the one that warms up.
-            share = (board.cpu_seconds() - before) / (runs + 1)
-        return [Cost(each.wall_seconds, each.cpu_seconds + share, each.peak_bytes) for each in first], second
+        def ours() -> Cost:
+            with _board() as board:
+                return run(_agent(self.pod, "true"), env={**self.env, SWITCHBOARD: str(board)})
+
+        with step(f"{runs} pairs of first commands"):
+            pair = in_turn(runs, ours, lambda: run(self._exec("true"), env=self.env), warm_up=True)
+        # Its CPU time is no figure: most of it is the switchboard's, which goes on.
+        return _costs("first", "`true` that starts the switchboard", *pair)[:1]
+
+    def streams(self, rounds: int, mebibytes: int) -> list[Row]:
+        """So many bytes out of the worker, and into it."""
+        source, sink = _SOURCE.format(mebibytes), _SINK.format(mebibytes)
+
+        def out(argv: Sequence[str], env: Mapping[str, str]) -> float:
+            cost = run(argv, env=env)
+            if cost.bytes != mebibytes * MIB:
+                raise Unmeasured(f"{cost.bytes} of {mebibytes * MIB} bytes came through {argv[0]}")
+            return cost.wall_seconds
+
+        def into(argv: Sequence[str], env: Mapping[str, str]) -> float:
+            return run(argv, env=env, feed=mebibytes).wall_seconds
+
+        with step(f"{rounds} pairs of {mebibytes} MiB each way"), _board() as board:
+            env = {**self.env, SWITCHBOARD: str(board)}
+            received = in_turn(
+                rounds, lambda: out(_agent(self.pod, source), env), lambda: out(self._exec(source), self.env)
+            )
+            sent = in_turn(
+                rounds, lambda: into(_agent(self.pod, sink), env), lambda: into(self._exec(sink, "-i"), self.env)
+            )
+        what = f"{mebibytes} MiB, s"
+        return [Row("stdout_ratio", f"stdout: {what}", *received), Row("stdin_ratio", f"stdin: {what}", *sent)]
+
+    def discovery(self, runs: int) -> list[Row]:
+        """The names of the three workers: from a switchboard that watches them, and from the API server."""
+        ours = _built("--discover", "mpirt-discover", *_SELECTOR)
+        theirs = [str(self.namespace.kubectl.program), "get", "pods", *_SELECTOR, "--output", _NAMES]
+
+        def measured(key: str, what: str, board: str) -> list[Row]:
+            env = {**self.env, SWITCHBOARD: board}
+            with step(f"{runs} pairs of {what}"):
+                pair = in_turn(runs, lambda: run(ours, env=env), lambda: run(theirs, env=self.env), warm_up=True)
+            return _costs(key, what, *pair)
+
+        def is_watched() -> bool:
+            asked = [*ours, "--verbose"]
+            found = subprocess.run(asked, env=env, check=True, capture_output=True, text=True)
+            return "from the switchboard" in found.stderr
+
+        with _board() as board:
+            env = {**self.env, SWITCHBOARD: str(board)}
+            with crowd([_agent(self.pod, _HOLD)], env=env, sign=_UP):
+                until(is_watched, within=_WATCHED_WITHIN, what="a switchboard that watches the job's pods")
+                found = measured("discover", "3 hosts through a switchboard", str(board))
+        return [*found, *measured("discover_alone", "3 hosts without a switchboard", "off")]
+
+    def _exec(self, command: str, *options: str) -> list[str]:
+        """As the kubexec.sh of kubectl-delivery has it."""
+        kubectl = str(self.namespace.kubectl.program)
+        return [kubectl, "exec", *options, self.pod, "--", "/bin/sh", "-c", command]
 
 
-def alone(count: int, idle_seconds: float) -> Alone | str:
-    """So many sessions on the loopback server; or why there can't be so many."""
+def _agent(pod: str, command: str) -> list[str]:
+    """The agent as pip's console script becomes it."""
+    return _built("--python", "mpirt-rsh", pod, command)
+
+
+def _built(*words: str) -> list[str]:
+    """The built file, with what a console script hands it."""
+    kind, called, *rest = words
+    folder = paths.PROJECT / "mpirt/agent"
+    built = sorted(folder.glob(f"agent-*-{_ARCHITECTURES.get(platform.machine(), '')}"))
+    if not built:
+        raise Unmeasured(f"there is no agent in {folder}; run: make programs")
+    return [str(built[-1]), kind, sys.executable, str(paths.PROJECT), called, *rest]
+
+
+def _costs(key: str, what: str, ours: list[Cost], theirs: list[Cost], *, share: float = 0) -> list[Row]:
+    """Wall and CPU time; `share` is what a run costs the switchboard."""
+    wall = ([cost.wall_seconds * 1000 for cost in side] for side in (ours, theirs))
+    cpu = ([(cost.cpu_seconds + more) * 1000 for cost in side] for side, more in ((ours, share), (theirs, 0)))
+    return [
+        Row(f"{key}_wall_ratio", f"{what}: wall time, ms", *wall),
+        Row(f"{key}_cpu_ratio", f"{what}: CPU time, ms", *cpu),
+    ]
+
+
+def _alone(count: int, idle_seconds: float) -> tuple[list[Row], list[str]]:
+    """So many sessions on the loopback server, and what went wrong."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if most < count * _DESCRIPTORS + _MORE_DESCRIPTORS:
-        return f"{count} sessions take {count * _DESCRIPTORS + _MORE_DESCRIPTORS} descriptors; the limit is {most}"
-    with step(f"{count} sessions on the loopback server"), boards.board() as board:
-        folder = board.folder / "fleet"
-        with process.running(folder, count) as server:
-            env = {**plain(os.environ), "KUBECONFIG": str(server.kubeconfig)}
-            argvs = [boards.argv(f"fleet-worker-{number}", "hold") for number in range(count)]
-            with crowd(argvs, env=board.env(env), sign=_UP) as agents:
-                cpu = agents.cpu_seconds + board.cpu_seconds()
-                server_cpu = server.stats()["cpu_seconds"]
+    if most < (wanted := count * _DESCRIPTORS + _MORE_DESCRIPTORS):
+        return [], [f"not measured: this takes {wanted} descriptors; the limit is {most}"]
+    with step(f"{count} sessions on the loopback server"), _board() as board:
+        with process.running(board / "fleet", count) as server:
+            stats: dict[str, Any] = {}
+
+            def settled(pid: int) -> None:
                 _settle(server)
-                held = Held(agents.up_seconds, cpu, agents.pss_bytes() + board.pss_bytes())
-                idle = _idle_percent(board, idle_seconds)
-                watches, said = server.stats()["watches"], agents.said()
-            errors = [*server.stats()["complaints"], *board.said().splitlines(), *said]
-            return Alone(held, server_cpu, idle, watches, errors)
+                before, began = cpu_seconds(pid), time.monotonic()
+                time.sleep(idle_seconds)
+                stats["idle"] = 100 * (cpu_seconds(pid) - before) / (time.monotonic() - began)
+                stats.update(server.stats())
+
+            env = {**plain_environment(), "KUBECONFIG": str(server.kubeconfig)}
+            argvs = [_agent(f"fleet-worker-{number}", "hold") for number in range(count)]
+            held = _held_by_agents(argvs, env, board, settled)
+            errors = [*server.stats()["complaints"], *held.messages]
+        log = board / "log"
+        errors += log.read_text(errors="replace").splitlines() if log.exists() else []
+    values: dict[str, tuple[str, float]] = {
+        f"up_{count}_s": ("until the last is up, s", held.up_seconds),
+        f"memory_{count}_mb": ("memory of all, MB", held.megabytes),
+        f"cpu_{count}_s": ("CPU until all are up, s", held.cpu_seconds),
+        f"idle_{count}_percent": ("CPU when idle, %", stats["idle"]),
+        f"watches_{count}": ("watches", stats["watches"]),
+        f"errors_{count}": ("errors", len(errors)),
+    }
+    return [Row(key, f"{count}, loopback: {what}", [value]) for key, (what, value) in values.items()], errors[:10]
 
 
 def _settle(server: FleetProcess) -> None:
-    """Wait until nobody asks for anything new."""
-    until, before = time.monotonic() + _SETTLED_WITHIN, -1
-    while (now := _requests(server)) != before:
-        if time.monotonic() >= until:
-            raise Unmeasured(f"sessions that are held still ask for something after {_SETTLED_WITHIN:g} s")
+    """Wait until there are no more requests."""
+    kinds = [f"requests_{kind}" for kind in ("get", "list", "watch", "exec")]
+    deadline, before = time.monotonic() + _SETTLED_WITHIN, -1
+    while (now := sum(server.stats().get(kind, 0) for kind in kinds)) != before:
+        if time.monotonic() >= deadline:
+            raise Unmeasured(f"there are still requests of held sessions after {_SETTLED_WITHIN:g} s")
         before = now
         time.sleep(_SETTLED_AFTER)
 
 
-def _requests(server: FleetProcess) -> int:
-    stats = server.stats()
-    return sum(stats.get(f"requests_{kind}", 0) for kind in ("get", "list", "watch", "exec"))
+def _panels(rows: Sequence[Row], sizes: Sequence[int], alone: Sequence[int]) -> list[Panel]:
+    """Memory and launch time over the number of sessions."""
+    by_key = {row.key: row for row in rows}
 
+    def curve(counts: Sequence[int], key: str, *, ours: bool = True) -> list[tuple[float, float]]:
+        found = ((count, by_key.get(key.format(count))) for count in counts)
+        return [(count, median((row.ours if ours else row.theirs) or [])) for count, row in found if row]
 
-def _idle_percent(board: boards.Board, seconds: float) -> float:
-    """Of one core."""
-    before, began = board.cpu_seconds(), time.monotonic()
-    time.sleep(seconds)
-    return 100 * (board.cpu_seconds() - before) / (time.monotonic() - began)
+    def panel(title: str, kind: str, loopback: str) -> Panel:
+        curves = {
+            f"{_OURS}, test cluster": curve(sizes, f"{kind}_ratio_{{}}"),
+            f"{_THEIRS}, test cluster": curve(sizes, f"{kind}_ratio_{{}}", ours=False),
+            f"{_OURS}, loopback server": curve(alone, loopback),
+        }
+        return Panel(title, {name: points for name, points in curves.items() if points})
+
+    return [
+        panel("memory of all, MB", "memory", "memory_{}_mb"),
+        panel("until all are up, s", "launch", "up_{}_s"),
+    ]

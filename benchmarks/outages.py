@@ -1,8 +1,8 @@
 """
 Jobs of every launcher while API server, network, kubelets or containerds are away: by mpirt-rsh, by kubectl exec.
 
-Owns: how long everything is away, and the table. A job of mpirt-rsh goes through all outages, one after the other;
-kubectl exec has new jobs for each, for none of them would see the second.
+Owns: how long everything is away. A job of mpirt-rsh goes through all outages, one after the other; kubectl exec
+has new jobs for each, because its jobs do not survive the first.
 """
 
 from __future__ import annotations
@@ -10,95 +10,73 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
-from benchmarks import place
+import click
+
+from benchmarks.frame import Report, command, events
+from benchmarks.place import fresh_namespaces
 from testbed.ground import Faults
 from testbed.kube import cluster
 from testbed.kube.errors import ClusterError
 from testbed.kube.progress import step
-from testbed.kube.status import table
 from testbed.kube.wait import until
-from tests.e2e.rsh import counting, outages
+from tests.e2e.rsh import counting
+from tests.e2e.rsh import outages as interruptions
 from tests.e2e.rsh.counting import KINDS, Job
 from tests.e2e.rsh.outages import Outage
 
 _NODES = ("node-1", "node-2")
 _AWAY, _FROZEN, _DROPPED = 120.0, 60.0, 60.0
-
 _STARTS_WITHIN = 180.0
 # For how long a job is given to go on, once everything is there again.
 _GOES_ON_WITHIN = 60.0
-
-_OURS, _THEIRS = "mpirt", "kubectl exec"
-
 _LEGEND = """\
 After each outage, for every launcher: whether all of its ranks went on, the same processes as before; else the
-launcher's exit code, or that it hangs: neither does it end within 60 s after the outage nor do its ranks go on."""
+launcher's exit code, or that it hangs: it has not ended 60 s after the outage, and its ranks do not go on."""
 
 
-@dataclass(slots=True)
-class Table:
-    """What became of every kind of job at each outage, by either agent."""
-
-    rows: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
-    ends: list[str] = field(default_factory=list)
-
-    def note(self, outage: str, agent: str, kind: str, what: str) -> None:
-        self.rows.setdefault((outage, agent), {})[kind] = what
-
-    def rendered(self) -> str:
-        heading = ["OUTAGE", "BY", *(kind.name.upper() for kind in KINDS)]
-        rows = [
-            [outage, agent, *(what.get(kind.name, "not run") for kind in KINDS)]
-            for (outage, agent), what in sorted(
-                self.rows.items(), key=lambda item: (item[0][0], item[0][1] != _OURS)
-            )
-        ]
-        return "\n".join([*table([heading, *rows]), "", _LEGEND, "", *self.ends])
-
-
-def measure(only: str = "") -> Table:
-    """Everything, one outage after the other; or those with these words in their names."""
-    found = Table()
-    chosen = [outage for outage in _outages() if only in outage.name]
+@command(click.option("--only", default="", help="Outages with these words in their names, such as frozen."))
+def outages(*, only: str) -> Report:
+    """Jobs of every launcher through outages, by mpirt-rsh and by kubectl exec. 15 minutes, root."""
+    every = interruptions.every(Faults(), _NODES, away=_AWAY, frozen=_FROZEN, dropped=_DROPPED)
+    chosen = [outage for outage in every if only in outage.name]
     try:
-        _ours(found, chosen)
-        for outage in chosen:
-            _theirs(found, outage)
+        ours, ends = _ours(chosen)
+        rows = []
+        for outage, fates in zip(chosen, ours, strict=True):
+            rows += [[outage.name, "mpirt", *fates], [outage.name, "kubectl exec", *_theirs(outage)]]
     finally:
         cluster.up()
-    return found
+    heading = ["OUTAGE", "BY", *(kind.name.upper() for kind in KINDS)]
+    return events(heading, rows, "\n".join([_LEGEND, "", *ends]))
 
 
-def _outages() -> list[Outage]:
-    return outages.every(Faults(), _NODES, away=_AWAY, frozen=_FROZEN, dropped=_DROPPED)
-
-
-def _ours(found: Table, chosen: Sequence[Outage]) -> None:
+def _ours(chosen: Sequence[Outage]) -> tuple[list[list[str]], list[str]]:
+    """What became of the same jobs at each outage, and how they ended."""
+    found = []
     with _jobs(by_kubectl=False) as jobs:
         began = time.monotonic()
         for outage in chosen:
-            with step(f"{outage.name}, {_OURS}"):
-                _happen(outage, jobs, found, _OURS)
+            with step(f"{outage.name}, mpirt"):
+                found.append(_fates(outage, jobs))
         for job in jobs:
             job.enough()
         seconds = time.monotonic() - began
-        found.ends += [f"{_OURS}, {job.kind.name}: {_end(job)}, after {seconds:.0f} s" for job in jobs]
+        return found, [f"mpirt, {job.kind.name}: {_end(job)}, after {seconds:.0f} s" for job in jobs]
 
 
-def _theirs(found: Table, outage: Outage) -> None:
+def _theirs(outage: Outage) -> list[str]:
     try:
-        with _jobs(by_kubectl=True) as jobs, step(f"{outage.name}, {_THEIRS}"):
-            _happen(outage, jobs, found, _THEIRS)
+        with _jobs(by_kubectl=True) as jobs, step(f"{outage.name}, kubectl exec"):
+            return _fates(outage, jobs)
     except ClusterError as error:
-        found.ends.append(f"{outage.name}, {_THEIRS}: not measured: {error}")
+        return [f"not measured: {error}", *[""] * (len(KINDS) - 1)]
 
 
 @contextmanager
 def _jobs(*, by_kubectl: bool) -> Iterator[list[Job]]:
-    with place.fresh_namespaces(len(KINDS)) as namespaces:
-        with step("five jobs"):
+    with fresh_namespaces(len(KINDS)) as namespaces:
+        with step(f"{len(KINDS)} jobs"):
             jobs = [
                 counting.begun(namespace, kind, by_kubectl=by_kubectl)
                 for namespace, kind in zip(namespaces, KINDS, strict=True)
@@ -108,13 +86,12 @@ def _jobs(*, by_kubectl: bool) -> Iterator[list[Job]]:
         yield jobs
 
 
-def _happen(outage: Outage, jobs: list[Job], found: Table, agent: str) -> None:
+def _fates(outage: Outage, jobs: Sequence[Job]) -> list[str]:
     outage()
-    # What came at its beginning proves nothing; and until they are back, the next one would be the same one.
+    # Lines from its beginning prove nothing; and until new ones come, the next outage would be the same one.
     before = [until(job.numbers, within=_GOES_ON_WITHIN, what=f"lines of {job.kind.name}") for job in jobs]
     deadline = time.monotonic() + _GOES_ON_WITHIN
-    for job, numbers in zip(jobs, before, strict=True):
-        found.note(outage.name, agent, job.kind.name, _fate(job, numbers, deadline - time.monotonic()))
+    return [_fate(job, numbers, deadline - time.monotonic()) for job, numbers in zip(jobs, before, strict=True)]
 
 
 def _fate(job: Job, before: counting.Numbers, within: float) -> str:
@@ -127,7 +104,7 @@ def _fate(job: Job, before: counting.Numbers, within: float) -> str:
 
 
 def _end(job: Job) -> str:
-    """How a job ended that was told to, and what its output is worth."""
+    """How a job ended when it was asked to, and what its output is worth."""
     try:
         code = counting.ended(job)
     except ClusterError as error:

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from demo.kubectl import Kubectl
-from demo.place import Images, Place
+from demo.place import Images, Kubectl, Place
 from deploy import render
 from testbed.kube.errors import ClusterError
 from testbed.kube.paths import PROJECT
@@ -44,7 +43,7 @@ def installed(place: Place, *, keep: bool) -> Iterator[Kubectl]:
 
 
 def refuse_beside(deployments: Sequence[Mapping[str, Any]]) -> None:
-    """Raise if somebody acts on the MPIJobs of all namespaces: two would act on the demo's job."""
+    """Raise if another controller acts on the MPIJobs of all namespaces: two would act on the demo's job."""
     found = [each for each in deployments if _acts_everywhere(each)]
     if found:
         metadata = found[0]["metadata"]
@@ -71,7 +70,7 @@ def _is_restricted(container: Mapping[str, Any]) -> bool:
 
 
 def _ensure_crd(kubectl: Kubectl) -> None:
-    """A CRD that is there stays as it is, whoever made it."""
+    """An existing CRD stays unchanged."""
     if kubectl("get", "crd", CRD, check=False).returncode != 0:
         with step(f"the CRD {CRD}, which stays"):
             kubectl("apply", "--kustomize", str(PROJECT / "crds"))

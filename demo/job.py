@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from demo.kubectl import Kubectl
+from demo.place import Kubectl
 from testbed.kube.errors import ClusterError
 from testbed.kube.paths import PROJECT
 from testbed.kube.status import table

@@ -1,17 +1,20 @@
 """
 Where the demo takes place: on the test cluster, or on the cluster of the current context.
 
-Owns: which images it uses, how they get there, and what is said where that is somebody else's task.
+Owns: kubectl with words of its own for the cluster, whatever the current context becomes meanwhile; which images
+the demo uses, how they get there, and what is printed where that is the user's task.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from demo import program
-from demo.kubectl import Kubectl
 from testbed.kube import cluster, paths
 from testbed.kube.errors import ClusterError
 from testbed.kube.progress import step
@@ -27,6 +30,33 @@ _IMAGES = {
 }
 _TAG = "demo"
 _KUBECTL = "kubectl"
+_WITHIN = 60.0
+
+
+@dataclass(frozen=True)
+class Kubectl:
+    """A program, the words that name the cluster, and a namespace."""
+
+    program: str
+    cluster: tuple[str, ...]
+    namespace: str = "default"
+
+    def inside(self, namespace: str) -> Kubectl:
+        return replace(self, namespace=namespace)
+
+    def argv(self, *words: str) -> list[str]:
+        """The whole command line, for a caller that runs it itself."""
+        return [self.program, *self.cluster, f"--namespace={self.namespace}", *words]
+
+    def __call__(
+        self, *words: str, check: bool = True, stdin: str | None = None, within: float = _WITHIN
+    ) -> subprocess.CompletedProcess[str]:
+        return run(*self.argv(*words), check=check, stdin=stdin, timeout=within)
+
+    def get(self, *words: str) -> Any:
+        """An object, or a list's items, as parsed JSON."""
+        found = json.loads(self("get", *words, "--output=json").stdout)
+        return found["items"] if found["kind"].endswith("List") else found
 
 
 class Unsaid(Exception):

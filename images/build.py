@@ -50,7 +50,7 @@ def architecture() -> str:
 
 
 def file_name(name: str, arch: str) -> str:
-    """The protocol's number is part of it: nobody ever runs a program that speaks another one."""
+    """The protocol's number is part of it: a program that speaks another one is never run."""
     return f"{name}-{PROTOCOLS[name]}-{arch}"
 
 

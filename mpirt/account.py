@@ -61,8 +61,8 @@ def write(account: Account) -> str:
     words = [f"{SAYS}{one.why}" for one in account.lost[:_TOLD] if one.why]
     settled = {"settled": True} if account.is_settled else {}
     while lost or silent or again or settled:
-        told = {"lost": lost, "silent": silent, "again": again, **settled}
-        data = json.dumps({_MARK: told}, separators=(",", ":"))
+        found = {"lost": lost, "silent": silent, "again": again, **settled}
+        data = json.dumps({_MARK: found}, separators=(",", ":"))
         lines = "".join(f"{line}\n" for line in (*words, data))
         if len(lines.encode()) <= _LONGEST:
             return lines
@@ -73,10 +73,10 @@ def write(account: Account) -> str:
 def read(message: str) -> Account:
     """Return the account in a termination message."""
     for line in message.splitlines():
-        if line.startswith(_BEGINS) and (told := _table(line)):
-            lost = tuple(Lost(text(row, "pod"), number(row, "code")) for row in rows(told, "lost"))
-            again = {pod: text(table(told, "again"), pod) for pod in table(told, "again")}
-            return Account(lost, texts(told, "silent"), again, is_settled=told.get("settled") is True)
+        if line.startswith(_BEGINS) and (found := _table(line)):
+            lost = tuple(Lost(text(row, "pod"), number(row, "code")) for row in rows(found, "lost"))
+            again = {pod: text(table(found, "again"), pod) for pod in table(found, "again")}
+            return Account(lost, texts(found, "silent"), again, is_settled=found.get("settled") is True)
     return Account()
 
 

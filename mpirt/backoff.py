@@ -20,6 +20,11 @@ def no_jitter() -> float:
     return 1.0
 
 
+def delay(failures: int, first: float, longest: float) -> float:
+    """Return how many seconds to wait, where `failures` came before the last one."""
+    return min(longest, first * 2.0 ** min(failures, _MOST_DOUBLINGS))
+
+
 class Backoff:
     """
     Delays that double from `first` up to `longest` seconds.
@@ -41,7 +46,7 @@ class Backoff:
         `asked`: a server's Retry-After, which is honoured up to `most` seconds. Half of our own delay is added, so
         that clients that were asked the same don't return in the same moment.
         """
-        own = min(self._longest, self._first * 2.0 ** min(self._failures, _MOST_DOUBLINGS))
+        own = delay(self._failures, self._first, self._longest)
         own *= 0.5 + self._jitter() / 2
         self._failures += 1
         return own if asked is None else max(own, min(asked, most)) + own / 2

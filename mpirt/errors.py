@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
 
+# Of what others have written.
+_MESSAGE_LIMIT = 256
+
+
 class ExitCode(IntEnum):
     """What mpirt's own programs end with when it was not the command that ended them."""
 
@@ -49,13 +53,13 @@ class UsageError(MpirtError):
 
 
 class ConfigError(MpirtError):
-    """No way to the API server could be made out of the environment, a kubeconfig or a token file."""
+    """The environment, a kubeconfig or a token file names no API server, or an invalid setting."""
 
     code = ExitCode.CONFIG
 
 
 class Refused(MpirtError):
-    """The API server knows us, or doesn't, and says no (401, 403)."""
+    """Authentication or authorization failed (401, 403)."""
 
     code = ExitCode.REFUSED
 
@@ -85,13 +89,13 @@ class Unreachable(MpirtError):
 
 
 class PeerError(MpirtError):
-    """The other side said something its protocol does not allow."""
+    """The other side violated the protocol."""
 
     code = ExitCode.PEER
 
 
 class SpecError(MpirtError):
-    """A value that can't be: `field` says where it stands, the message what is wrong with it."""
+    """An invalid value: `field` is its path, the message says what is wrong with it."""
 
     code = ExitCode.CONFIG
 
@@ -102,9 +106,16 @@ class SpecError(MpirtError):
 
 
 def internal_error(error: Exception) -> str:
-    """The line for an error that nobody foresaw: where it happened, not its text, which may hold anything."""
+    """The line for an unexpected error: where it happened, and not its text, which may hold a secret."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     where = f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}" if trace else "nowhere"
-    return f"a mistake in mpirt itself: {type(error).__name__} at {where}; please report it"
+    return f"internal error: {type(error).__name__} at {where}; please report it"
+
+
+def one_line(text: str) -> str:
+    """Make foreign text fit to print: one line, no control characters, cut short."""
+    printable = "".join(char if char.isprintable() else " " for char in text[: 4 * _MESSAGE_LIMIT])
+    words = " ".join(printable.split())
+    return words if len(words) <= _MESSAGE_LIMIT else words[: _MESSAGE_LIMIT - 3] + "..."

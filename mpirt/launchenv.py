@@ -28,28 +28,38 @@ PRRTE: Mapping[str, str] = {
 }
 
 
-def open_mpi_4(agent: str, daemons: int) -> dict[str, str]:
+def open_mpi_4(agent: str, daemons: int, *, hostfile: str = "", slots: int = 0) -> dict[str, str]:
     """Open MPI 4; horovodrun, too, if the agent is /etc/mpi/kubexec.sh."""
-    return {"OMPI_MCA_plm_rsh_agent": agent, **_counted(OPEN_MPI_4, daemons)}
+    hosts = _hosts("OMPI_MCA_orte", hostfile, slots)
+    return {"OMPI_MCA_plm_rsh_agent": agent, **_counted(OPEN_MPI_4, daemons), **hosts}
 
 
-def open_mpi_5(agent: str, daemons: int) -> dict[str, str]:
+def open_mpi_5(agent: str, daemons: int, *, hostfile: str = "", slots: int = 0) -> dict[str, str]:
     """Open MPI 5."""
-    return {"PRTE_MCA_plm_ssh_agent": agent, **_counted(PRRTE, daemons)}
+    hosts = _hosts("PRTE_MCA_prte", hostfile, slots)
+    return {"PRTE_MCA_plm_ssh_agent": agent, **_counted(PRRTE, daemons), **hosts}
 
 
-def mpich(agent: str) -> dict[str, str]:
+def mpich(agent: str, *, hostfile: str = "") -> dict[str, str]:
     """MPICH's Hydra: as rsh, for to ssh it gives options."""
-    return {"HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": agent}
+    hosts = {"HYDRA_HOST_FILE": hostfile} if hostfile else {}
+    return {"HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": agent, **hosts}
 
 
-def intel(agent: str) -> dict[str, str]:
+def intel(agent: str, *, hostfile: str = "", slots: int = 0) -> dict[str, str]:
     """Intel MPI's Hydra. From some number of hosts on it would have workers start others; 0 is no such tree."""
+    hosts = {"I_MPI_HYDRA_HOST_FILE": hostfile, "I_MPI_PERHOST": str(slots)} if hostfile else {}
     return {
         "I_MPI_HYDRA_BOOTSTRAP": "rsh",
         "I_MPI_HYDRA_BOOTSTRAP_EXEC": agent,
         "I_MPI_HYDRA_BRANCH_COUNT": "0",
+        **hosts,
     }
+
+
+def _hosts(prefix: str, hostfile: str, slots: int) -> dict[str, str]:
+    names = f"{prefix}_default_hostfile", f"{prefix}_set_default_slots"
+    return dict(zip(names, (hostfile, str(slots)), strict=True)) if hostfile else {}
 
 
 def _counted(variables: Mapping[str, str], daemons: int) -> dict[str, str]:

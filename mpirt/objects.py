@@ -2,7 +2,7 @@
 Reading an object of the API server's field by field, where a field of the wrong kind counts as missing. No I/O.
 
 Owns: the kinds of field that all programs read. Who must complain of a wrong field reads it with these and
-complains itself; what users write is read by controller/dialects/fields.py, which does.
+complains itself; what users write is read by fields.py, which does.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ def compile_tree(source: Path, target: Path, *, leave_out: Callable[[Path], bool
 
 def _compile(module: Path, target: Path, *, shown: str) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Where a module's text is missing nobody compares times; without them the same text gives the same file.
+    # Without its source a module is not compared by time; without times the same source gives the same file.
     mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
     py_compile.compile(str(module), str(target), dfile=shown, doraise=True, invalidation_mode=mode)
 
@@ -167,7 +167,7 @@ def libraries_in(listing: str) -> Iterator[Path]:
 
 
 def _add_licences(folder: Path) -> None:
-    """What their authors ask to be told with the programs: beside the folder, and not in anyone's volume."""
+    """The licences of the programs: beside the folder, and not in a launcher's volume."""
     for package in _DISTRIBUTED:
         text = Path("/usr/share/doc", package, "copyright")
         # Root file systems that are made for tests are made without it.

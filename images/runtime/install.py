@@ -147,7 +147,7 @@ def _fresh_copy(target: Path) -> Iterator[Path]:
 
 def _remove_former(target: Path) -> None:
     for copy in target.glob(f"{_COPY}*"):
-        # What belongs to another user stays: it is in nobody's way but for its size.
+        # Files of another user stay; they only take room.
         with suppress(OSError):
             _remove_if_nobody_holds(copy, target)
 

@@ -1,47 +1,95 @@
 """
 Assembles the parts of the controller and keeps them running.
 
-Owns: the threads: which there are, in what order they start and stop, and whether they are healthy. Decisions are
-made elsewhere.
+Owns: the threads: which there are, in what order they start and stop, and whether they are healthy; and which
+kinds of objects there are on this cluster, of those that CRDs define. Decisions are made elsewhere.
 
-Informers start at once, on every replica. Workers start when the caches are synced and this replica leads.
+Informers start at once, on every replica. Workers start when the caches are synced and this replica leads. Any of
+the CRDs may be missing, serve other versions, or be broken, and comes or changes at any time: that never holds
+up the other kinds.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Generic
 
-from mpirt.controller.cluster.availability import Availability, lasting_failures
 from mpirt.controller.cluster.discovery import Discovery, Fixed
-from mpirt.controller.cluster.execution import PodExecutor
 from mpirt.controller.cluster.informer import Informer, Source, Where
 from mpirt.controller.cluster.lease import Elector
-from mpirt.controller.cluster.link import Link
-from mpirt.controller.cluster.questions import Questions
+from mpirt.controller.cluster.link import Link, endpoint_of
+from mpirt.controller.cluster.questions import PodExecutor, Questions
 from mpirt.controller.cluster.writes import Writer
-from mpirt.controller.decisions.planner import Planner
+from mpirt.controller.decisions.decide import Planner
 from mpirt.controller.dialects.base import APPLY, Kind
 from mpirt.controller.dialects.scalers import RESOURCES as SCALERS
-from mpirt.controller.loop.queue import Queue
-from mpirt.controller.loop.reconcile import Reconciler, Result, Turn
-from mpirt.controller.loop.work_queue import WaitingQueue
+from mpirt.controller.loop.queue import Key, Queue
+from mpirt.controller.loop.reconcile import Access, Leader, Reconciler, Result, Turn
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import ANY_OPERATOR, OPERATOR, selector
 from mpirt.controller.model.reading import Body
 from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log, report_mistake
 from mpirt.controller.monitoring.metrics import Metrics
-from mpirt.controller.observed.observe import slim
-from mpirt.controller.observed.pod_events import EVICTED, FAILED_CREATE
+from mpirt.controller.observed.pods import EVICTION_EVENTS, FAILED_CREATE_EVENTS
+from mpirt.controller.observed.slim import slim
 from mpirt.controller.observed.store import Store
 from mpirt.controller.options import Options
-from mpirt.kubeapi.access.endpoint import Endpoint, find_endpoint, in_cluster
+
+# A failed watch is repeated every 15 s at the latest, and API servers are restarted within a minute.
+_LASTING = 60.0
+
+
+class Availability:
+    """The kinds of CRDs. Every method may be called from any thread."""
+
+    def __init__(self, informers: Iterable[Informer], jobs: Collection[str], others: Collection[str]) -> None:
+        """`jobs`: the kinds of jobs; `others`: further kinds, which jobs need."""
+        kinds = {*jobs, *others}
+        self._informers = {each.resource.kind: each for each in informers if each.resource.kind in kinds}
+        self._jobs = tuple(jobs)
+
+    def table(self) -> dict[str, bool]:
+        """Return for each kind whether its objects are known and acted upon."""
+        return {kind: each.synced.is_set() and not each.is_missing for kind, each in self._informers.items()}
+
+    def jobs(self) -> list[str]:
+        """Return the kinds of jobs that are acted upon."""
+        table = self.table()
+        return [kind for kind in self._jobs if table[kind]]
+
+    def missing(self) -> list[str]:
+        """Return why there are no objects of some kinds."""
+        return [each.problem for each in self._informers.values() if each.is_missing]
+
+    def is_idle(self) -> bool:
+        """Whether there is no kind of job at all."""
+        return all(self._informers[kind].is_missing for kind in self._jobs)
+
+    def are_listed(self, kinds: Iterable[str]) -> bool:
+        """Whether all objects of these kinds are known; of a missing kind there are none."""
+        return all(self._informers[kind].synced.is_set() for kind in kinds)
+
+    def holds_up(self, informer: Informer) -> bool:
+        """Whether nothing can be done until this informer has listed its kind."""
+        is_broken = informer.resource.kind in self._informers and informer.problem
+        return not (informer.synced.is_set() or is_broken)
+
+
+def lasting_failures(informers: Iterable[Informer]) -> list[str]:
+    """Return which kinds could be read once, and for a while can't be any more, with the reason."""
+    failing = [(each, each.failing_for()) for each in informers if each.synced.is_set()]
+    return [
+        f"{each.resource.plural} could not be listed or watched for {seconds:.0f} s: {each.problem}"
+        for each, seconds in failing
+        if seconds > _LASTING
+    ]
+
 
 # One reconciliation is a few writes, each with a time limit. A worker that takes longer is stuck.
 _STUCK_AFTER = 180.0
@@ -50,6 +98,54 @@ _ENDS_WITHIN = 8.0
 _SOONEST = 0.2
 # Between two looks whether the objects that a job needs are listed.
 _UNTIL_LISTED = timedelta(seconds=1)
+
+
+Settle = Callable[[Queue[Key]], None]
+
+
+class WaitingQueue(Generic[Key]):
+    """A queue with a lock and a condition variable. Every method may be called from any thread."""
+
+    def __init__(self, queue: Queue[Key], clock: Callable[[], float]) -> None:
+        self._queue = queue
+        self._clock = clock
+        self._bell = threading.Condition()
+        self._closed = False
+
+    def add(self, keys: Iterable[Key]) -> None:
+        """Queue these keys, and wake waiting workers."""
+        with self._bell:
+            for key in keys:
+                self._queue.add(key)
+            self._bell.notify_all()
+
+    def take(self) -> Key | None:
+        """Wait for the next key and return it; None when the queue is closed."""
+        with self._bell:
+            while not self._closed:
+                key = self._queue.take(self._clock())
+                if key is not None:
+                    return key
+                date = self._queue.next_date()
+                self._bell.wait(None if date is None else max(0.0, date - self._clock()))
+            return None
+
+    def settle(self, how: Settle[Key]) -> None:
+        """Give a key back: `how` calls done(), changed() or failed() of the queue."""
+        with self._bell:
+            how(self._queue)
+            self._bell.notify_all()
+
+    def close(self) -> None:
+        """Close the queue: take() returns None in every thread."""
+        with self._bell:
+            self._closed = True
+            self._bell.notify_all()
+
+    def depth(self) -> int:
+        """Return how many keys are ready."""
+        with self._bell:
+            return self._queue.depth()
 
 
 class Feed:
@@ -109,7 +205,7 @@ class Daemon:
             if options.lease
             else None
         )
-        executor = PodExecutor(partial(_endpoint, options.kubeconfig))
+        executor = PodExecutor(partial(endpoint_of, options.kubeconfig))
         self._questions = Questions(executor, clock=clock, answered=lambda key: self._queue.add([key]))
         self._reconciler = self._make_reconciler(planners, options, link, clock)
         self._workers = [
@@ -197,7 +293,7 @@ class Daemon:
         watched += [(Fixed(one, optional=one.kind in kinds.OPTIONAL), mine) for one in owned]
         watched += [(one, mine) for one in self._groups.values()]
         watched += [(Fixed(kinds.RESOURCES[kinds.POD]), pods)]
-        for kind, fields in ((kinds.EVENT, FAILED_CREATE), (kinds.EVICTION, EVICTED)):
+        for kind, fields in ((kinds.EVENT, FAILED_CREATE_EVENTS), (kinds.EVICTION, EVICTION_EVENTS)):
             watched += [(Fixed(kinds.RESOURCES[kind]), Where(options.namespace, fields=fields))]
         watched += [(Fixed(kinds.RESOURCES[kinds.NODE], optional=True), Where())]
         return [Informer(link, source, where, feed, self._log, chance=random.random) for source, where in watched]
@@ -206,17 +302,10 @@ class Daemon:
         self, planners: Sequence[Planner], options: Options, link: Link, clock: Callable[[], datetime]
     ) -> Reconciler:
         served = {kind: one.now for kind, one in (self._jobs | self._scalers | self._groups).items()}
+        cluster = Writer(link, kinds.RESOURCES, served, within=options.terms.write_within)
+        access = Access(cluster, self._questions, self._log, self._metrics)
         return Reconciler(
-            planners,
-            options.settings,
-            store=self._store,
-            cluster=Writer(link, kinds.RESOURCES, served, within=options.terms.write_within),
-            log=self._log,
-            witness=self._metrics,
-            asked=self._questions,
-            clock=clock,
-            heard=self._heard_since,
-            may_act=self.leads,
+            planners, options.settings, self._store, access, Leader(clock, self._heard_since, self.leads)
         )
 
     def _heard_since(self) -> datetime:
@@ -259,13 +348,6 @@ class Daemon:
         except Exception as error:  # noqa: BLE001  an internal error in one job must not stop the others
             report_mistake(self._log, error, job=str(key))
             return Turn(Result.FAILED)
-
-
-def _endpoint(kubeconfig: str) -> Endpoint:
-    """Find the API server for execs, by the same rules as for all other requests."""
-    if kubeconfig:
-        return find_endpoint({**os.environ, "KUBECONFIG": kubeconfig})
-    return in_cluster(os.environ) if os.environ.get("KUBERNETES_SERVICE_HOST") else find_endpoint(os.environ)
 
 
 def _scalers(link: Link, log: Log) -> dict[str, Discovery]:

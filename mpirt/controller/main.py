@@ -1,7 +1,8 @@
 """
 mpirt-controller: MPIJobs and TrainingJobs in, running MPI jobs out; and GPUTasks in, pods out.
 
-Owns: the assembly, the signals, and the one place where an error becomes a message and an exit code.
+Owns: the assembly, the keeper's files as the jobs' ConfigMaps hold them, the signals, and the one place where an
+error becomes a message and an exit code.
 """
 
 from __future__ import annotations
@@ -10,24 +11,38 @@ import os
 import signal
 import socket
 import sys
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from mpirt import names
+from mpirt import keeper, names
 from mpirt.controller.cluster.link import connect
 from mpirt.controller.daemon import Daemon
-from mpirt.controller.decisions.planner import JobPlanner, Planner
+from mpirt.controller.decisions.decide import JobPlanner, Planner
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.dialects.training_job import TRAINING
 from mpirt.controller.gputasks.decide import GPU_TASKS
-from mpirt.controller.keepers import keeper_files, report_missing
 from mpirt.controller.monitoring.logs import FORMS, LineLog, Log
 from mpirt.controller.monitoring.metrics import CONTENT_TYPE, Metrics
 from mpirt.controller.monitoring.serving import Server, verdict
 from mpirt.controller.options import Options, read_options, usage
 from mpirt.errors import ExitCode, MpirtError
+
+
+def keeper_files() -> dict[str, str]:
+    """Return the installed files by name, in base64."""
+    programs = {keeper.file_name(one): keeper.read(one) for one in keeper.ARCHITECTURES}
+    return {name: b64encode(program).decode("ascii") for name, program in programs.items() if program}
+
+
+def report_missing(files: Mapping[str, str], log: Log) -> None:
+    """Log once which files workers will lack. Agents then upload a keeper, where there is a place for it."""
+    names = [keeper.file_name(one) for one in keeper.ARCHITECTURES]
+    if missing := [name for name in names if name not in files]:
+        line = "keeper not installed; in workers without a place for it no command can be started"
+        log.warning(line, missing=",".join(missing))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

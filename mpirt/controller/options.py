@@ -7,8 +7,8 @@ Owns: the options, their defaults and the help text.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import NoReturn
 
 from mpirt import names
@@ -58,6 +58,24 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see {names.CONTROLLER} --help")
 
 
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """An option with a value, which is of the default's type; a variable of the environment may set it, too."""
+
+    name: str
+    metavar: str | None
+    default: str | float
+    help: str
+    choices: Sequence[str] | None = None
+
+    @property
+    def variable(self) -> str:
+        return "MPIRT_" + self.name.upper().replace("-", "_")
+
+
+_LEASE = "lease-name"
+
+
 def read_options(words: Sequence[str], environment: Mapping[str, str]) -> Options:
     """Return the options. Raises UsageError."""
     found = _parser(environment).parse_args(_from_environment(environment) + list(words))
@@ -77,19 +95,8 @@ def read_options(words: Sequence[str], environment: Mapping[str, str]) -> Option
         terms = Terms(found.lease_duration, found.lease_renew_deadline, found.lease_retry)
     except SpecError as error:
         raise UsageError(str(error)) from error
-    return Options(
-        settings=settings,
-        namespace=found.namespace,
-        kubeconfig=found.kubeconfig,
-        lease=found.lease,
-        lease_name=found.lease_name,
-        lease_namespace=found.lease_namespace,
-        terms=terms,
-        metrics_address=found.metrics_address,
-        metrics_port=found.metrics_port,
-        log_format=found.log_format,
-        workers=found.workers,
-    )
+    plain = {field.name: getattr(found, field.name) for field in fields(Options) if hasattr(found, field.name)}
+    return Options(settings=settings, terms=terms, **plain)
 
 
 def usage(environment: Mapping[str, str]) -> str:
@@ -97,29 +104,8 @@ def usage(environment: Mapping[str, str]) -> str:
     return _parser(environment).format_help().replace("usage:", "Usage:", 1)
 
 
-_OPTIONS = (
-    "runtime-image",
-    "cluster-domain",
-    "gpu-label",
-    "gpu-resource",
-    "gang-scheduling",
-    "jobs",
-    "namespace",
-    "kubeconfig",
-    "lease-name",
-    "lease-namespace",
-    "lease-duration",
-    "lease-renew-deadline",
-    "lease-retry",
-    "metrics-address",
-    "metrics-port",
-    "log-format",
-    "workers",
-)
-
-
 def _from_environment(environment: Mapping[str, str]) -> list[str]:
-    found = ((name, environment.get("MPIRT_" + name.upper().replace("-", "_"))) for name in _OPTIONS)
+    found = ((option.name, environment.get(option.variable)) for option in _options(environment))
     return [f"--{name}={value}" for name, value in found if value]
 
 
@@ -133,95 +119,56 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    add = parser.add_argument
-    _add_jobs(add)
-    _add_gpus(add)
-    add("--namespace", default="", metavar="NAME", help="watch only this namespace (all)")
-    add(
-        "--kubeconfig",
-        default="",
-        metavar="FILE",
-        help="kubeconfig (the pod's service account, or ~/.kube/config)",
-    )
-    add("--workers", type=int, default=4, metavar="N", help="jobs reconciled in parallel (4)")
-    _add_lease(add, environment)
-    add("--metrics-address", default="", metavar="IP", help="address for /metrics, /healthz and /readyz (all)")
-    add("--metrics-port", type=int, default=8080, metavar="PORT", help="port for them (8080); 0: any free port")
-    add("--log-format", choices=sorted(FORMS), default="logfmt", help="format of the log (logfmt)")
-    add("--version", action="store_true", help=argparse.SUPPRESS)
+    for one in _options(environment):
+        if one.name == _LEASE:
+            no_lease = "run without leader election; only for a single process"
+            parser.add_argument("--no-lease", dest="lease", action="store_false", help=no_lease)
+        parser.add_argument(
+            f"--{one.name}",
+            type=type(one.default),
+            metavar=one.metavar,
+            default=one.default,
+            choices=one.choices,
+            help=one.help,
+        )
+    parser.add_argument("--version", action="store_true", help=argparse.SUPPRESS)
     return parser
 
 
-def _add_jobs(add: Callable[..., object]) -> None:
-    add(
-        "--runtime-image",
-        default="",
-        metavar="IMAGE",
-        help="image that provides mpirt-rsh to launcher pods; without it the jobs' images must contain it",
+def _options(environment: Mapping[str, str]) -> list[_Option]:
+    """Return the options in the order of the help text, which names each default in brackets."""
+    own, terms, namespace = Settings(runtime_image=""), Terms(), environment.get("POD_NAMESPACE") or "mpirt-system"
+    image = "image that provides mpirt-rsh to launcher pods; without it the jobs' images must contain it"
+    jobs = (
+        "claimed: leave jobs alone that do not name this controller as their manager (managedBy: "
+        f"{US}), beside another operator (all)"
     )
-    add(
-        "--cluster-domain",
-        default="cluster.local",
-        metavar="DOMAIN",
-        help="DNS domain of the cluster (cluster.local)",
+    gangs = (
+        "start each job's pods together or not at all, by Volcano (volcano) or by the scheduler of that "
+        "name with the coscheduling plugin (none)"
     )
-    add(
-        "--jobs",
-        choices=(_ALL, _CLAIMED),
-        default=_ALL,
-        help="claimed: leave jobs alone that do not name this controller as their manager (managedBy: "
-        f"{US}), beside another operator (all)",
-    )
-    add(
-        "--gang-scheduling",
-        default="",
-        metavar="NAME",
-        help="start each job's pods together or not at all, by Volcano (volcano) or by the scheduler of that "
-        "name with the coscheduling plugin (none)",
-    )
-
-
-def _add_gpus(add: Callable[..., object]) -> None:
-    none = Settings(runtime_image="")
-    add(
-        "--gpu-label",
-        default=none.gpu_label,
-        metavar="KEY",
-        help=f"node label with the GPU model, for GPUTasks ({none.gpu_label}); for example nvidia.com/gpu.product",
-    )
-    add(
-        "--gpu-resource",
-        default=none.gpu_resource,
-        metavar="NAME",
-        help=f"resource that their GPUs are ({none.gpu_resource}); for example nvidia.com/gpu",
-    )
-
-
-def _add_lease(add: Callable[..., object], environment: Mapping[str, str]) -> None:
-    namespace = environment.get("POD_NAMESPACE") or "mpirt-system"
-    add(
-        "--no-lease",
-        dest="lease",
-        action="store_false",
-        help="run without leader election; only for a single process",
-    )
-    add("--lease-name", default=names.CONTROLLER, metavar="NAME", help=f"name of the lease ({names.CONTROLLER})")
-    add("--lease-namespace", default=namespace, metavar="NAME", help=f"its namespace ({namespace})")
-    terms = Terms()
-    help_of = "seconds after which others may take a lease that was not renewed"
-    add("--lease-duration", type=int, default=terms.duration, metavar="S", help=f"{help_of} ({terms.duration})")
-    help_of = "seconds without a renewal after which the leader stops"
-    add(
-        "--lease-renew-deadline",
-        type=float,
-        default=terms.deadline,
-        metavar="S",
-        help=f"{help_of} ({terms.deadline:g})",
-    )
-    add(
-        "--lease-retry",
-        type=float,
-        default=terms.retry,
-        metavar="S",
-        help=f"seconds between attempts to take or renew it ({terms.retry:g})",
-    )
+    label = f"node label with the GPU model, for GPUTasks ({own.gpu_label}); for example nvidia.com/gpu.product"
+    resource = f"resource that their GPUs are ({own.gpu_resource}); for example nvidia.com/gpu"
+    duration = f"seconds after which others may take a lease that was not renewed ({terms.duration})"
+    deadline = f"seconds without a renewal after which the leader stops ({terms.deadline:g})"
+    retry = f"seconds between attempts to take or renew it ({terms.retry:g})"
+    kubeconfig = "kubeconfig (the pod's service account, or ~/.kube/config)"
+    return [
+        _Option("runtime-image", "IMAGE", "", image),
+        _Option("cluster-domain", "DOMAIN", "cluster.local", "DNS domain of the cluster (cluster.local)"),
+        _Option("jobs", None, _ALL, jobs, (_ALL, _CLAIMED)),
+        _Option("gang-scheduling", "NAME", "", gangs),
+        _Option("gpu-label", "KEY", own.gpu_label, label),
+        _Option("gpu-resource", "NAME", own.gpu_resource, resource),
+        _Option("namespace", "NAME", "", "watch only this namespace (all)"),
+        _Option("kubeconfig", "FILE", "", kubeconfig),
+        _Option("workers", "N", 4, "jobs reconciled in parallel (4)"),
+        _Option(_LEASE, "NAME", names.CONTROLLER, f"name of the lease ({names.CONTROLLER})"),
+        _Option("lease-namespace", "NAME", namespace, f"its namespace ({namespace})"),
+        _Option("lease-duration", "S", terms.duration, duration),
+        _Option("lease-renew-deadline", "S", terms.deadline, deadline),
+        _Option("lease-retry", "S", terms.retry, retry),
+        _Option("metrics-address", "IP", "", "address for /metrics, /healthz and /readyz (all)"),
+        _Option("metrics-port", "PORT", 8080, "port for them (8080); 0: any free port"),
+        _Option("log-format", None, "logfmt", "format of the log (logfmt)", sorted(FORMS)),
+    ]

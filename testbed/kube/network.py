@@ -59,10 +59,6 @@ def bridge_exists() -> bool:
     return Path("/sys/class/net", layout.BRIDGE).exists()
 
 
-def has_cable(node: Node) -> bool:
-    return Path("/sys/class/net", node.link).exists()
-
-
 def cut(node: Node) -> None:
     """Pull the node's cable: its packets are lost, and nobody is told."""
     run("ip", "link", "set", node.link, "down")

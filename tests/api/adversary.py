@@ -88,7 +88,7 @@ class Adversary:
     answers: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
     """What the API server has answered to each move; 0: nothing."""
     squatted: dict[str, Body] = field(default_factory=dict)
-    """What he has put where an object of a job would be, by its path: nobody may touch that."""
+    """What he has put where an object of a job would be, by its path: they have to stay unchanged."""
     _move: str = ""
     _next: float = 0.0
 
@@ -277,7 +277,7 @@ def pods(who: Adversary) -> None:
 
 
 def squatting(who: Adversary) -> None:
-    """Objects of nobody's, where those of his next job would be."""
+    """Objects without an owner, where those of his next job would be."""
     job = f"squat-{who.chance.randrange(10**6)}"
     for kind in (kinds.CONFIG_MAP, kinds.POD):
         name = worker_name(job, 0) if kind == kinds.POD else object_name(kind, job)
@@ -313,7 +313,7 @@ def run_again(who: Adversary) -> None:
 
 
 def scalers(who: Adversary) -> None:
-    """Too many changes of workers, of too many workers, of nobody's job."""
+    """Too many changes of workers, of too many workers, of no job."""
     job = who.name("TrainingJob")
     wanted: tuple[Body, ...] = (
         {"toDelete": {"podNames": [f"{job}-worker-{number}" for number in range(5000)]}},

@@ -2,9 +2,9 @@
 An API server's doorstep: a proxy between controllers and the API server that sees every write and every answer.
 
 It speaks TLS on both sides, by the API server's own certificate, so controllers need no other credentials than the
-usual ones. Each has a door of its own, by which it is told from the others. Owns: the bytes, the record of the
-writes, and holding a chosen one up. What a write means and what is done to who sent it is others' matter. Execs
-don't get to the API server: nobody there could run them.
+usual ones. Each has a door of its own, which identifies it. Owns: the bytes, the record of the writes, and holding
+a chosen one up. It does not know what a write means. Execs don't get to the API server, because no container runs
+on a plane without nodes: the proxy answers them as a pod's keeper would.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -23,12 +23,50 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from testbed.kube.commandlines import Site
-from tests.api import execs
+from tests.apiserver import frames
+from tests.apiserver.channel import NORMAL, STATUS, STDOUT, V4, as_go_writes_it, exit_status, switching
 from tests.apiserver.connection import Request
+from tests.apiserver.frames import frame, message
 
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _ENDS_WITHIN = 10.0
 _PIECE = 1 << 16
+_UPGRADE = "websocket"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a pod has answered."""
+
+    at: float
+    """When, by time.monotonic()."""
+    pod: str
+    sessions: int
+    """How many commands run in it."""
+
+
+def exec_in(method: str, target: str, fields: Sequence[str]) -> Request | None:
+    """The request, if it opens the WebSocket of an exec."""
+    pairs = (line.partition(":") for line in fields if line)
+    request = Request(method, target, {name.strip().lower(): value.strip() for name, _, value in pairs})
+    is_exec = request.path.endswith("/exec") and request.headers.get("upgrade", "").lower() == _UPGRADE
+    return request if is_exec else None
+
+
+def pod_of(request: Request) -> str:
+    """The name of the pod in which something is to be run."""
+    return request.words[-2]
+
+
+def exec_answer(request: Request, sessions: int) -> bytes:
+    """The whole of what a pod's keeper answers, in which so many commands run."""
+    said = f"mpirt-sessions {sessions} 1\n".encode()
+    return b"".join((
+        switching(request, V4),
+        message(STDOUT, said),
+        message(STATUS, as_go_writes_it(exit_status(0))),
+        frame(frames.CLOSE, NORMAL.to_bytes(2)),
+    ))  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -136,7 +174,7 @@ class ApiProxy:
         """How many commands run in pods, by the pods' names, as they answer to an exec; none in all others."""
         self._site = site
         self._writes: list[Write] = []
-        self._answers: list[execs.Answer] = []
+        self._answers: list[Answer] = []
         self._holds: list[Hold] = []
         self._trust = ssl.create_default_context(cafile=str(site.secrets.ca))
         self._presented = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -158,12 +196,12 @@ class ApiProxy:
         """All writes so far, in the order in which they came; the lease's, too."""
         return list(self._writes)
 
-    def answers(self, pod: str) -> list[execs.Answer]:
+    def answers(self, pod: str) -> list[Answer]:
         """All that the pod has answered so far when it was asked whether it is in use."""
         return [answer for answer in self._answers if answer.pod == pod]
 
     def open(self, sender: str) -> str:
-        """Open a door for somebody; returns the URL that leads there."""
+        """Open a door for one client; returns the URL that leads there."""
         # The API server's own address, for which its certificate is.
         serve = partial(self._serve, sender)
         door = self._run(asyncio.start_server(serve, self._site.address, 0, ssl=self._presented))
@@ -219,10 +257,10 @@ class ApiProxy:
         return [hold for hold in self._holds if hold.wants(write)]
 
     def _answered(self, asked: Request) -> bytes:
-        pod = execs.pod_of(asked)
-        answer = execs.Answer(time.monotonic(), pod, self.busy.get(pod, 0))
+        pod = pod_of(asked)
+        answer = Answer(time.monotonic(), pod, self.busy.get(pod, 0))
         self._answers.append(answer)
-        return execs.answer(asked, answer.sessions)
+        return exec_answer(asked, answer.sessions)
 
 
 class _Link:
@@ -264,7 +302,7 @@ class _Link:
             head = await client.readuntil(b"\r\n\r\n")
             first, *fields = head.decode("latin-1").split("\r\n")
             method, target, _ = first.split(" ", 2)
-            if asked := execs.exec_in(method, target, fields):
+            if asked := exec_in(method, target, fields):
                 self._to_client.write(self._answered(asked))
                 await client.read()
                 return

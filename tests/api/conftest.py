@@ -27,7 +27,7 @@ pytest.register_assert_rewrite("tests.api.outages")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Files stay whole where nobody says otherwise."""
+    """Files stay whole unless the command line says otherwise."""
     from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  # noqa: PLC0415  it asks
 
     return LoadFileScheduling(config, log) if config.getoption("dist") == "load" else None

@@ -93,7 +93,7 @@ class Replica:
             return ""
 
     def health(self) -> int:
-        """The status of /healthz, by which a kubelet judges it; 0 while there is nobody to answer."""
+        """The status of /healthz, by which a kubelet judges it; 0 while there is no answer."""
         try:
             with urllib.request.urlopen(f"{self.url}/healthz", timeout=5) as answer:
                 return int(answer.status)

@@ -43,7 +43,7 @@ LIFE = (
     "POST events MPIJobSucceeded",
     "PATCH mpijobs/status Succeeded",
     "DELETE statefulsets",
-    # Without workers nobody needs the keeper, which takes room in etcd, nor the right to enter them.
+    # Without workers neither the keeper, which takes room in etcd, nor the right to enter them is needed.
     "PATCH configmaps",
     "PATCH roles",
     "PATCH mpijobs/status Succeeded, its workers gone",

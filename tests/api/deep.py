@@ -98,7 +98,7 @@ def _managed(body: Body, value: object, **metadata: Any) -> Body:
 
 
 def _config_map(value: object) -> Body:
-    # The controller watches what has these labels, whoever has created it.
+    # The controller watches all objects with these labels.
     return _managed({"apiVersion": "v1", "kind": "ConfigMap"}, value, labels=dict(OPERATOR))
 
 

@@ -1,4 +1,4 @@
-"""Running jobs whose pods end when they are told to."""
+"""Running jobs whose pods end when a test asks them to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAILS, SUCCEEDS = (f"{ENDS}=1",), (f"{ENDS}=0",)
 
 @contextmanager
 def running(controller: Controller, prefix: str, *, retries: int, **pods: Any) -> Iterator[Story]:
-    """A job of two workers whose launcher ends when it is told to; `pods` are for `submit`."""
+    """A job of two workers whose launcher ends when a test asks it to; `pods` are for `submit`."""
     namespace = controller.namespace
     job = submit(
         namespace,

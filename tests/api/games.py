@@ -1,7 +1,8 @@
 """
 Games of an adversary against a controller that looks at all namespaces.
 
-Owns: the arena, and the course of a game. What it has to come to is for the test to say.
+Owns: the arena, the objects beside it that look like a job's and have to stay unchanged, and the course of a game.
+What it has to come to is for the test to say.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from typing import Any
 import yaml
 
 from mpirt.controller.model import kinds
+from mpirt.controller.model.objectnames import job_labels, object_name, worker_name
 from testbed import ground
 from testbed.ground import Ground, Namespace
 from testbed.kube.paths import PROJECT
 from testbed.kube.wait import until
 from testbed.plane import nodes
 from testbed.plane.plane import Plane
-from tests.api import attendance, bystanders, controllers
+from tests.api import attendance, controllers, hostile_objects
 from tests.api.adversary import SILENT, Adversary
 from tests.api.attendance import Seen
 from tests.api.controllers import Controller, Replica
@@ -38,6 +40,59 @@ from tests.api.victims import Took, Victim
 _ADVERSARY = "adversary"
 _SILENT_NODE = "silent"
 _FIRST = 3
+Body = dict[str, Any]
+
+_KINDS = "configmaps,serviceaccounts,services,roles,rolebindings,statefulsets,jobs,pods"
+_RBAC = "rbac.authorization.k8s.io"
+
+
+def put_bystanders(namespace: Namespace, job: str) -> None:
+    """Create all that a job of that name would have; there is none of that name in the namespace."""
+    name = {kind: object_name(kind, job) for kind in kinds.OWNED if kind in kinds.RESOURCES}
+    labels = job_labels(kinds.MPI_JOB, job)
+    pod = hostile_objects.pod(worker_name(job, 0), job, "worker")
+    template = {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": pod["spec"]}
+    once = {**template, "spec": {**template["spec"], "restartPolicy": "Never"}}
+    workers = {
+        "replicas": 0,
+        "serviceName": job,
+        "selector": {"matchLabels": {"app": "bystander"}},
+        "template": {**template, "metadata": {"labels": {"app": "bystander"}}},
+    }
+    role = {"apiGroup": _RBAC, "kind": "Role", "name": name[kinds.ROLE]}
+
+    def made(kind: str, api_version: str, **fields: Any) -> Body:
+        return {
+            "apiVersion": api_version, "kind": kind, "metadata": {"name": name[kind], "labels": labels}, **fields
+        }  # fmt: skip
+
+    namespace.kubectl.apply(
+        hostile_objects.config_map(name[kinds.CONFIG_MAP], job),
+        made(kinds.SERVICE_ACCOUNT, "v1"),
+        made(kinds.SERVICE, "v1", spec={"clusterIP": "None", "selector": {"app": "bystander"}}),
+        made(kinds.ROLE, f"{_RBAC}/v1", rules=[]),
+        made(kinds.ROLE_BINDING, f"{_RBAC}/v1", subjects=[], roleRef=role),
+        made(kinds.STATEFUL_SET, "apps/v1", spec=workers),
+        made(kinds.JOB, "batch/v1", spec={"suspend": True, "template": once}),
+        pod,
+    )
+
+
+def bystanders(namespace: Namespace) -> dict[str, Body]:
+    """All of them as they are, by kind and name, without what Kubernetes says of them."""
+    return {
+        f"{one['kind']} {one['metadata']['name']}": _lasting(one)
+        for one in namespace.kubectl.get(_KINDS)
+        if one["metadata"]["name"] not in ("default", "kube-root-ca.crt")
+    }
+
+
+def _lasting(body: Body) -> Body:
+    volatile = ("resourceVersion", "managedFields")
+    metadata = {name: value for name, value in body["metadata"].items() if name not in volatile}
+    nodeless = {name: value for name, value in body.get("spec", {}).items() if name != "nodeName"}
+    rest = {name: value for name, value in body.items() if name not in ("metadata", "spec", "status")}
+    return {**rest, "metadata": metadata, "spec": nodeless}
 
 
 @dataclass(frozen=True)
@@ -69,7 +124,7 @@ class Game:
     answers: Mapping[str, Counter[int]]
     """What the API server has answered to each of the adversary's moves."""
     touched: list[str]
-    """What somebody has touched that is none of the controller's."""
+    """Objects of others that have been changed."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +140,8 @@ class Arena:
 
     def play(self, seed: str, rules: Rules) -> Game:
         beside, hostile = self._fresh(), self._fresh()
-        bystanders.put_beside(beside, "victim-0")
-        before = bystanders.state(beside)
+        put_bystanders(beside, "victim-0")
+        before = bystanders(beside)
         who = self._adversary(hostile, seed, rules)
         who.open()
         silent = who.path("TrainingJob", SILENT)
@@ -108,7 +163,7 @@ class Arena:
             begun.wait()
             took = self.victim.run(hostile.name, rules.jobs, within=rules.within)
             playing.result()
-        touched = [*_changed(before, bystanders.state(beside)), *_moved_out(who)]
+        touched = [*_changed(before, bystanders(beside)), *_moved_out(who)]
         who.leave()
         self.cluster.kubectl("delete", "namespace", hostile.name, beside.name, "--wait=false")
         return Game(seed, took, seen, who.answers, touched)

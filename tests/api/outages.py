@@ -77,7 +77,7 @@ def survived(harm: str, folder: Path) -> Iterator[Outage]:
         health: dict[str, set[int]] = {each.name: set() for each in bed.controller.replicas}
         with api_server_away(own, harm, lambda: look_at(bed, health)):
             lives = {point: course.life() for point, course in courses.items()}
-            # Who waits for an answer will get none: there is nobody any more to give it.
+            # A client that waits for an answer gets none: the API server that would send it is gone.
             for hold in holds.values():
                 hold.release()
         back = time.monotonic()
@@ -155,7 +155,7 @@ def look_at(bed: Bed, health: dict[str, set[int]]) -> None:
 class Jobs:
     """What holds for each of the jobs."""
 
-    def test_it_was_where_it_was_to_be(self, outage: Outage) -> None:
+    def test_the_outage_met_each_job_at_its_moment(self, outage: Outage) -> None:
         assert outage.lives == {
             NOTHING_IS_MADE: [],
             CONFIG_MAP_IS_MADE: list(LIFE[: LIFE.index("POST configmaps") + 1]),
@@ -165,7 +165,7 @@ class Jobs:
         }
 
     @pytest.mark.parametrize("point", POINTS)
-    def test_it_comes_to_the_same_end_as_one_that_was_left_in_peace(self, outage: Outage, point: str) -> None:
+    def test_a_job_comes_to_the_same_end_as_an_undisturbed_one(self, outage: Outage, point: str) -> None:
         course = outage.courses[point]
 
         assert not course.while_running, course.while_running
@@ -182,18 +182,20 @@ class Jobs:
 class Controllers:
     """What holds for both replicas."""
 
-    def test_it_acts_again_when_the_api_server_is_back(self, outage: Outage) -> None:
+    def test_the_controller_acts_again_when_the_api_server_is_back(self, outage: Outage) -> None:
         print(f"the first write came {outage.acted_after:.1f} s after the API server was back")
 
         assert outage.acted_after < WITHIN
 
-    def test_who_led_has_ended_and_was_started_again_and_who_waited_has_waited_on(self, outage: Outage) -> None:
+    def test_the_leader_has_ended_and_was_started_again_and_the_other_replica_has_waited_on(
+        self, outage: Outage
+    ) -> None:
         ends = {each.name: each.ends for each in outage.bed.controller.replicas}
 
         assert ends.pop(outage.leader) == [ExitCode.UNREACHABLE]
         assert list(ends.values()) == [[]]
 
-    def test_who_waited_has_been_well_all_the_while(self, outage: Outage) -> None:
+    def test_the_waiting_replica_has_been_healthy_all_the_while(self, outage: Outage) -> None:
         """So no probe has ended it: an API server that is away is nothing that a restart mends."""
         [waited] = [name for name in outage.health if name != outage.leader]
 

@@ -25,7 +25,7 @@ OVER = ("ScaleSucceeded", "ScaleFailed")
 
 # How often the next one asks only when the one before has got an outcome.
 _WAITS = 0.4
-# How often a ScaleIn names somebody unknown beside others.
+# How often a ScaleIn names an unknown worker beside others.
 _UNKNOWN = 0.3
 # A third worker that dies would be replaced a minute later only.
 _MOST_DEATHS = 2
@@ -100,7 +100,7 @@ class Requesters:
             asked = self._ask(kind, f"{self.job}-{number}")
             if asked and self.chance.random() < _WAITS:
                 self._wait(partial(self._is_through, *asked), f"an outcome of {asked[1]}")
-        # Before they were told of their last writes, all may look settled.
+        # Before the last writes are received, all may look settled.
         self._wait(lambda: self._is_told() and self.is_settled(), "the end of all changes")
 
     def status(self) -> Body:

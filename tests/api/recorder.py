@@ -49,7 +49,7 @@ class Told:
 
 
 class Recorder:
-    """What is told, from the beginning on. Every method may be called from any thread."""
+    """All that a watch reports, from the beginning on. Every method may be called from any thread."""
 
     def __init__(self) -> None:
         self._told: list[Told] = []
@@ -65,11 +65,11 @@ class Recorder:
             return sorted(self._told, key=lambda each: each.version)
 
     def now(self, kind: str, name: str) -> Body | None:
-        """The object as it was told last; None if there is none now."""
+        """The last reported state of the object; None if there is none now."""
         return self._now.get((kind, name))
 
     def has_come_to(self, kind: str, version: int) -> bool:
-        """Whether that version of the cluster was told, or a later one: each kind is told in its order."""
+        """Whether that version of the cluster was reported, or a later one: each kind is reported in its order."""
         return self._newest[kind] >= version
 
     def all_of(self, kind: str, job: str) -> list[Body]:
@@ -115,7 +115,7 @@ class Recorder:
 
 @contextmanager
 def recording(way: Straight, namespace: str) -> Iterator[Recorder]:
-    """Record what is told of a namespace until the end of the block."""
+    """Record what is reported of a namespace until the end of the block."""
     recorder = Recorder()
     with ExitStack() as stack:
         for group, plural in _WATCHED:
@@ -144,6 +144,6 @@ def is_worker(body: Body) -> bool:
 
 
 def _slim(body: Body) -> Body:
-    """Without what nobody looks at, which would take much room."""
+    """Without fields that no test reads, which would take much room."""
     body["metadata"].pop("managedFields", None)
     return {name: part for name, part in body.items() if name != "spec" or body["kind"] != "Pod"}

@@ -37,7 +37,7 @@ class Change:
     job: Mapping[str, Any] = field(default_factory=dict)
     """What the job has besides three workers."""
     leaves_node: bool = False
-    """Whether worker 0 is alone on a node that nobody else may use."""
+    """Whether worker 0 is alone on a node that no other pod may use."""
 
 
 SCALE_OUT = Change(

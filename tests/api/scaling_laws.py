@@ -86,7 +86,7 @@ def wrong_choices(told: Sequence[Told]) -> list[str]:
 
 
 def unasked_deletions(told: Sequence[Told], killed: AbstractSet[str]) -> list[str]:
-    """Pods that were deleted although nobody had asked for it. `killed`: the uids of those that tests deleted."""
+    """Pods that were deleted although that was not requested. `killed`: the uids of those that tests deleted."""
     stories, found = defaultdict[str, _Story](_Story), list[str]()
     for each in told:
         story = stories[job_of(each.body)]

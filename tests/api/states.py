@@ -46,7 +46,7 @@ _DIFFERS = (
     # Of the workers' containers, behind their number.
     (re.compile(r"(\"workers\": \"\d+-)[0-9a-f]{16}\""), r'\1DIGEST"'),
     (re.compile(r"containerd://[0-9a-f]{64}"), "CONTAINER"),
-    # What a node has under an image's name, which somebody else may have loaded meanwhile.
+    # What a node has under an image's name, which another test may have loaded meanwhile.
     (re.compile(r"\"docker\.io/[^\"]+\"|\"sha256:[0-9a-f]{64}\""), '"IMAGE"'),
     (re.compile(r"\b10\.\d+\.\d+\.\d+\b"), "ADDRESS"),
     (re.compile(r"\bnode-\d+\b"), "NODE"),

@@ -33,7 +33,7 @@ class Denied(Exception):
 
 
 class Watching:
-    """A watch that somebody reads in a thread of its own, until another one hangs up."""
+    """A watch that one thread reads, until another one closes it."""
 
     def __init__(self, connection: http.client.HTTPSConnection) -> None:
         self._connection = connection
@@ -81,7 +81,7 @@ class Straight:
         return Watching(connection)
 
     def send(self, method: str, path: str, text: str | None = None, *, content: str = JSON) -> tuple[int, bytes]:
-        """Send what somebody has written himself; returns the status and the answer, both as they are."""
+        """Send a request as it is written; returns the status and the answer, both as they are."""
         return self._way.send(method, path, text, content=content)
 
     def _ask(self, method: str, path: str, body: Body | None = None, content: str = JSON) -> Body:

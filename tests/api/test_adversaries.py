@@ -29,7 +29,7 @@ SEED = os.environ.get("MPIRT_TEST_SEED", "mpirt")
 SHORT = Rules(jobs=8, moves=len(MOVES), before=8, rate=50.0, crowd=10, pods=100, within=60.0)
 LONG = Rules(jobs=20, moves=3 * len(MOVES), before=16, rate=40.0, crowd=200, pods=800, within=240.0)
 
-# A job alone takes one to five seconds. Each of its few turns may come after one of somebody else's job, which
+# A job alone takes one to five seconds. Each of its few turns may come after one of another tenant's job, which
 # lasts up to two seconds, and longer where the API server and the nodes share two processors with the controller.
 SLOWER, WAITS_SECONDS = 2.0, 5.0
 # The limit of the Deployment's container.
@@ -69,7 +69,7 @@ def test_all_jobs_of_the_other_tenant_succeed(course: Course) -> None:
 
 if GAMES:
     # Of few jobs, beside other tests, no time is steady: the short game only prints them.
-    def test_none_of_them_takes_more_than_twice_as_long_as_alone(course: Course) -> None:
+    def test_no_job_takes_more_than_twice_as_long_as_alone(course: Course) -> None:
         late = {game.seed: late_jobs(course.alone, game.took) for game in course.games}
 
         assert late == {game.seed: [] for game in course.games}

@@ -16,10 +16,9 @@ import pytest
 from mpirt.controller.cluster.link import connect
 from mpirt.controller.cluster.writes import Writer
 from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.messages.edits import field_managers
+from mpirt.controller.messages.events import field_managers
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Patch, WriteStatus
-from mpirt.controller.model.outcomes import Conflict, Done, Refused
+from mpirt.controller.model.actions import Conflict, Done, Patch, Refused, WriteStatus
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.monitoring.metrics import Metrics
 from testbed.ground import Namespace
@@ -110,7 +109,7 @@ def test_a_launcher_job_that_a_queue_suspends_stays_suspended_until_the_queue_re
 
 
 @promise("Whoever edits a job's object three times is named in the event MPIJobEditUndone.", of="MPIJob")
-def test_who_edits_an_object_again_and_again_is_named(controller: Controller) -> None:
+def test_a_manager_that_edits_an_object_again_and_again_is_named(controller: Controller) -> None:
     with running(controller, "edited", retries=0) as one:
         job = one.job
         for _ in range(3):

@@ -28,14 +28,14 @@ LONGEST_DELAY = 11.0
 
 @pytest.fixture(scope="module")
 def alone(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
-    """A controller that nobody else has jobs for."""
+    """A controller without other jobs."""
     with controllers.passing(plane, cluster, tmp_path_factory.mktemp("alone"), replicas=2) as installed:
         yield installed
 
 
 @pytest.fixture(scope="module")
 def running(alone: Controller) -> MpiJob:
-    """A job whose launcher runs until it is told to end."""
+    """A job whose launcher runs until the test ends it."""
     job = submit(alone.namespace, "plain", "busybox", ("true",), annotations={"Launcher": {ENDS: NEVER}})
     job.wait_for("Running")
     return job

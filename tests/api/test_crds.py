@@ -69,7 +69,7 @@ def ground(own: Plane) -> Iterator[Ground]:
 
 @pytest.fixture(params=["v1", "v2beta1"])
 def version(request: pytest.FixtureRequest) -> str:
-    """The version that somebody's CRD serves alone."""
+    """The only version that a CRD of another origin serves."""
     return str(request.param)
 
 
@@ -158,7 +158,7 @@ def test_the_status_of_an_ended_job_is_not_written_again_where_a_crd_cuts_fields
 
 
 @promise("Where a CRD drops the history of a job, the controller still knows it after a restart.", of="neighbours")
-def test_what_died_is_told_after_a_restart_of_the_controller_where_the_crd_drops_the_attempts(
+def test_a_death_is_reported_after_a_restart_of_the_controller_where_the_crd_drops_the_attempts(
     theirs: Controller, version: str
 ) -> None:
     job = submit(theirs, version, annotations={"Launcher": {ENDS: NEVER}})

@@ -73,14 +73,14 @@ def test_kubectl_explains_every_field(told: dict[str, str]) -> None:
 
 @promise("kubectl explain describes every field of an MPIJob.", of="MPIJob")
 @pytest.mark.parametrize("question", ANSWERS)
-def test_what_a_person_would_ask_is_answered(told: dict[str, str], question: str) -> None:
+def test_questions_of_people_are_answered(told: dict[str, str], question: str) -> None:
     place, answer = ANSWERS[question]
 
     assert answer in told[place]
 
 
 @promise("Every invalid spec is reported with the path of the field.", of="MPIJob")
-def test_of_every_bad_spec_the_field_is_named(jobs: Namespace) -> None:
+def test_the_field_of_every_bad_spec_is_named(jobs: Namespace) -> None:
     """By the API server, which then keeps no job, or by the condition of the job that it keeps."""
     bad = {name_of(number): field for number, (_, _, field, _) in enumerate(BAD)}
 

@@ -31,14 +31,14 @@ def alone(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture
 def job(alone: Controller) -> MpiJob:
-    """One whose launcher runs until it is told to end."""
+    """One whose launcher runs until a test ends it."""
     made = submit(alone.namespace, job_name("gone"), "busybox", ("true",), annotations={"Launcher": {ENDS: NEVER}})
     made.wait_for("Running")
     return made
 
 
 @promise("A launcher Job that a cleaner deletes after its end keeps its end, and is not run again.", of="MPIJob")
-def test_one_that_ended_and_was_deleted_before_its_end_was_told_keeps_its_end(job: MpiJob) -> None:
+def test_a_launcher_that_ended_and_was_deleted_before_its_end_was_reported_keeps_its_end(job: MpiJob) -> None:
     let_end(job)
     delete_launcher_job(job)
 
@@ -49,7 +49,7 @@ def test_one_that_ended_and_was_deleted_before_its_end_was_told_keeps_its_end(jo
 
 
 @promise("A launcher Job that is deleted while no controller runs fails the job with LauncherGone.", of="MPIJob")
-def test_one_that_ended_and_was_deleted_while_no_controller_ran_is_not_started_again(
+def test_a_launcher_that_ended_and_was_deleted_while_no_controller_ran_is_not_started_again(
     alone: Controller, job: MpiJob
 ) -> None:
     [replica] = alone.replicas

@@ -161,7 +161,7 @@ def test_a_pod_of_somebody_else_is_left_alone_and_the_task_continues_when_it_is_
     tasks.kubectl("delete", "pod", task.name)
     task.wait_for("GPUTaskRunning")
 
-    assert said == f"pod {task.name} exists and belongs to nobody; the task waits until the name is free"
+    assert said == f"pod {task.name} exists and has no owner; the task waits until the name is free"
     assert (left["metadata"]["uid"], "ownerReferences" in left["metadata"]) == (theirs["metadata"]["uid"], False)
     assert task.pod()["metadata"]["ownerReferences"][0]["uid"] == task.body()["metadata"]["uid"]
 

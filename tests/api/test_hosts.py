@@ -26,7 +26,7 @@ def look(namespace: Namespace, account: str, *words: str) -> Ended:
 
 @promise("Hosts are listed in the order of their numbers.", of="mpirt-discover")
 @promise("mpirt-discover needs no permission but get and list on pods.", of="mpirt-discover")
-def test_of_twelve_workers_all_are_in_the_order_of_their_numbers(namespace: Namespace, account: str) -> None:
+def test_twelve_workers_are_in_the_order_of_their_numbers(namespace: Namespace, account: str) -> None:
     namespace.workers(12, "busybox")
 
     assert look(namespace, account).hosts == [f"worker-{number}:1" for number in range(12)]

@@ -34,7 +34,7 @@ REFUSED = {"nodeSelector": {"not a label": "x"}}
 
 
 class Taken(NamedTuple):
-    """A job one of whose names somebody else had taken, and what was to be seen meanwhile."""
+    """A job one of whose names was taken by another object, and what was visible meanwhile."""
 
     job: MpiJob
     running: dict[str, Any]
@@ -81,7 +81,7 @@ def test_an_object_of_somebody_elses_is_left_alone_and_told_of(
     over: dict[str, MpiJob], long: MpiJob, taken: Taken
 ) -> None:
     words = (
-        f"ConfigMap {taken.job.name}-config exists and belongs to nobody, and is left alone; "
+        f"ConfigMap {taken.job.name}-config exists and has no owner, and is left alone; "
         "delete it or rename the job"
     )
     assert (taken.running["status"], taken.running["message"]) == ("False", words)

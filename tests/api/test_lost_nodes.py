@@ -170,7 +170,7 @@ def test_a_lost_launcher_is_reported_though_one_had_failed_on_that_node_before(v
 
 
 @promise("A job that may not be tried again fails, and its message names the pod and the cause.", of="MPIJob")
-def test_one_that_may_not_be_tried_again_fails_with_pod_and_node(victims: Victims) -> None:
+def test_a_job_that_may_not_be_tried_again_fails_with_pod_and_node(victims: Victims) -> None:
     one = victims.led_once.story
     [first] = map(name, victims.led_once.launchers)
 

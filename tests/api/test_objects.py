@@ -16,16 +16,16 @@ import pytest
 
 from mpirt.controller.decisions.drift import correction
 from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.keepers import keeper_files
+from mpirt.controller.main import keeper_files
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
-from mpirt.controller.manifests.rbac import role, role_binding, service_account
-from mpirt.controller.manifests.service import service
+from mpirt.controller.manifests.supporting import role, role_binding, service, service_account
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model.actions import Patch
 from mpirt.controller.model.objectnames import object_name
 from mpirt.controller.model.spec import JobSpec, Settings
-from mpirt.controller.observed.observe import read_live, slim
+from mpirt.controller.observed.observe import read_live
+from mpirt.controller.observed.slim import slim
 from testbed.ground import Namespace
 
 Body = dict[str, Any]
@@ -106,9 +106,7 @@ def wanted(namespace: Namespace) -> dict[str, Body]:
     return made
 
 
-def test_as_the_api_server_keeps_them_nothing_is_to_be_put_right(
-    namespace: Namespace, wanted: dict[str, Body]
-) -> None:
+def test_objects_as_the_api_server_keeps_them_have_no_drift(namespace: Namespace, wanted: dict[str, Body]) -> None:
     assert {kind: put_right(namespace, manifest) for kind, manifest in wanted.items()} == {
         kind: [] for kind in wanted
     }
@@ -148,7 +146,7 @@ EDITS: list[tuple[str, str, Callable[[Namespace], None]]] = [
 
 
 @pytest.mark.one_in(3)
-def test_what_is_edited_by_hand_is_found_and_put_right(namespace: Namespace, wanted: dict[str, Body]) -> None:
+def test_an_edit_by_hand_is_found_and_reverted(namespace: Namespace, wanted: dict[str, Body]) -> None:
     """One after the other on the same objects: each has to be found, and to be gone after at most two writes."""
     for name, kind, change in EDITS:
         before = ours(namespace, kind)

@@ -119,7 +119,7 @@ def test_no_worker_is_deleted_that_nobody_asked_to_leave(run: ScaledJobs) -> Non
     assert unasked_deletions(run.told, run.killed) == []
 
 
-def test_as_much_was_asked_for_as_is_promised(run: ScaledJobs) -> None:
+def test_all_changes_were_requested(run: ScaledJobs) -> None:
     assert sum(len(each.asked) for each in run.requesters) == JOBS * OPERATIONS
 
 

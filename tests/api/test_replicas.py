@@ -148,12 +148,14 @@ class TestWhileJobsAreMade:
 
     @promise("A replica without the lease writes nothing.", of="mpirt-controller")
     @pytest.mark.usefixtures("frozen")
-    def test_nobody_writes_who_does_not_hold_the_lease(self, bed: Bed) -> None:
+    def test_a_replica_without_the_lease_writes_nothing(self, bed: Bed) -> None:
         assert intruders(bed.proxy.writes()) == []
 
 
 @promise("On SIGTERM a controller releases the lease and ends with 0.", of="mpirt-controller")
-def test_who_is_asked_to_end_leaves_the_lease_to_the_other(plane: Plane, cluster: Ground, tmp_path: Path) -> None:
+def test_a_leader_that_is_asked_to_end_leaves_the_lease_to_the_other(
+    plane: Plane, cluster: Ground, tmp_path: Path
+) -> None:
     with controllers.passing(plane, cluster, tmp_path, replicas=2) as pair:
         leader = pair.leader()
         [other] = [each.name for each in pair.replicas if each.name != leader]

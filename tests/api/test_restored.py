@@ -43,7 +43,7 @@ _JOB_LABEL = "training.kubeflow.org/job-name"
 
 @dataclass(frozen=True)
 class Edit:
-    """What somebody does by hand, and a pointer to the part of the object that it changes."""
+    """An edit by hand, and a pointer to the part of the object that it changes."""
 
     name: str
     what: str
@@ -117,7 +117,7 @@ def whole(running: MpiJob) -> MpiJob:
 
 @promise("Objects of a job that are deleted or edited by hand are as before within 5 s.", of="MPIJob")
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: f"{edit.what.partition('/')[0]}: {edit.name}")
-def test_what_is_edited_becomes_what_it_was(whole: MpiJob, times: Times, edit: Edit) -> None:
+def test_an_edited_object_is_restored(whole: MpiJob, times: Times, edit: Edit) -> None:
     kind, name = named(whole, edit.what)
     with watch(whole.namespace, kind, name) as watching:
         before = field(watching.states[0], edit.path)
@@ -139,7 +139,7 @@ def test_what_is_edited_becomes_what_it_was(whole: MpiJob, times: Times, edit: E
 
 @promise("Objects of a job that are deleted or edited by hand are as before within 5 s.", of="MPIJob")
 @pytest.mark.parametrize("what", OBJECTS, ids=lambda what: what.partition("/")[0])
-def test_what_is_deleted_is_made_again(whole: MpiJob, times: Times, what: str) -> None:
+def test_a_deleted_object_is_created_again(whole: MpiJob, times: Times, what: str) -> None:
     kind, name = named(whole, what)
     with watch(whole.namespace, kind, name) as watching:
         before = watching.states[-1]

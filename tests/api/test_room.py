@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mpirt.controller.dialects.training_job import TRAINING
-from mpirt.controller.keepers import keeper_files
+from mpirt.controller.main import keeper_files
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.objectnames import worker_name

@@ -195,7 +195,7 @@ def test_a_job_that_no_controller_knows_has_no_workers_whatever_else_is_there(be
 
 @promise("mpirt scale, if interrupted, says how to undo the change, which goes on.", of="mpirt")
 @promise("Deleting a ScaleIn undoes it while its workers are not yet deleted.", of="TrainingJob")
-def test_who_interrupts_it_is_told_how_to_undo_the_change_which_goes_on(bed: Bed) -> None:
+def test_an_interrupted_command_says_how_to_undo_the_change_which_goes_on(bed: Bed) -> None:
     job = running(bed)
     bed.proxy.busy[job.worker(1)] = 1
     command = started(bed, job.name, "-1")
@@ -211,7 +211,7 @@ def test_who_interrupts_it_is_told_how_to_undo_the_change_which_goes_on(bed: Bed
     until(lambda: len(job.hosts()) == 2, within=WITHIN, what="both hosts again", instead=job.around)
 
 
-def test_without_waiting_it_ends_at_once_and_the_change_goes_on(bed: Bed) -> None:
+def test_the_command_without_waiting_ends_at_once_and_the_change_goes_on(bed: Bed) -> None:
     job = running(bed)
 
     code, lines, _ = ended(started(bed, job.name, "+1", "--no-wait"))

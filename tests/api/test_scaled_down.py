@@ -73,7 +73,7 @@ def test_workers_that_leave_are_deleted_only_when_all_of_them_are_free(bed: Bed,
 @promise(
     "Of an MPIJob that is scaled down the highest workers leave, and the others stay as they are.", of="MPIJob"
 )
-def test_those_with_the_highest_numbers_leave_and_the_others_stay_as_they_are(bed: Bed, job: MpiJob) -> None:
+def test_the_workers_with_the_highest_numbers_leave_and_the_others_stay_unchanged(bed: Bed, job: MpiJob) -> None:
     before = uids(job)
 
     scale(job, 3)
@@ -99,7 +99,7 @@ def test_a_worker_in_use_is_deleted_when_it_has_been_leaving_for_five_minutes(be
 
 
 @promise("A worker that is needed again before it is deleted is a host again.", of="MPIJob")
-def test_one_that_is_wanted_again_before_it_is_free_is_a_host_again(bed: Bed, job: MpiJob) -> None:
+def test_a_worker_that_is_wanted_again_before_it_is_free_is_a_host_again(bed: Bed, job: MpiJob) -> None:
     before = uids(job)
     bed.proxy.busy[worker(job, 3)] = 1
     scale(job, 3)

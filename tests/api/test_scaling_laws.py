@@ -1,4 +1,4 @@
-"""The laws of scaling_laws.py find what breaks them. What was told is made up; no control plane is needed."""
+"""The laws of scaling_laws.py find what breaks them. The events are made up; no control plane is needed."""
 
 from __future__ import annotations
 

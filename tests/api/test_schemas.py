@@ -84,7 +84,7 @@ TAKEN: dict[str, Any] = {
 
 @promise("An optional field of a pod may be null, and a quantity a text or a whole number.", of="MPIJob")
 @pytest.mark.parametrize("what", TAKEN)
-def test_what_people_write_in_pods_is_stored_as_it_is_written(namespace: Namespace, what: str) -> None:
+def test_fields_of_pods_are_stored_unchanged(namespace: Namespace, what: str) -> None:
     spec = {"containers": [PLAIN], **TAKEN[what]}
 
     assert create(namespace, {"spec": spec})["spec"] == spec
@@ -116,7 +116,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 @promise("What no pod may have is refused with its place: a misspelt field, a quantity like 0.5.", of="MPIJob")
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_no_pod_may_have_is_refused_with_its_place(namespace: Namespace, what: str) -> None:
+def test_a_field_that_no_pod_may_have_is_refused_with_its_place(namespace: Namespace, what: str) -> None:
     spec, said = REFUSED[what]
     body = job({"spec": spec})
 

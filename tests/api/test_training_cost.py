@@ -67,7 +67,7 @@ def costs(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.parametrize("what", MOST_WRITES)
 @pytest.mark.sample(1)
-def test_it_takes_few_writes(costs: Costs, what: str) -> None:
+def test_a_change_takes_few_writes(costs: Costs, what: str) -> None:
     assert 0 < costs.writes[what] <= MOST_WRITES[what]
 
 

@@ -208,7 +208,7 @@ def test_a_pod_with_the_name_of_a_worker_is_reported_and_stops_nothing_but_this_
         what="ErrResourceExists",
         instead=job.around,
     )
-    said = f"{job.worker(2)} can't be created: pod {job.worker(2)} exists and belongs to nobody"
+    said = f"{job.worker(2)} can't be created: pod {job.worker(2)} exists and has no owner"
     assert said in job.condition("Running")["message"]
 
     outcome = job.scale_in(f"{job.name}-in", toDelete={"podNames": [job.worker(1)]}).outcome()
@@ -273,7 +273,7 @@ def names_of(job: Training, count: int) -> list[str]:
 
 
 def bare_pod(name: str) -> dict[str, Any]:
-    """A pod that nobody owns."""
+    """A pod without an owner."""
     spec = {"containers": [{"name": "it", "image": "none"}]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 

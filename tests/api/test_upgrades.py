@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from testbed.ground import Ground
-from testbed.mpijobs import MpiJob
 from testbed.plane.plane import Plane
 from tests.api import controllers
 from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, have, launcher, running
 from tests.promises import promise
 from tests.support.stories import condition, held
 
-# The fields of a status that versions up to 0.1 didn't write.
-HISTORY = ("attempts",)
-
 
 @promise("An upgrade keeps the history of jobs, even one in the middle of a restart.", of="mpirt-controller")
-def test_a_version_that_kept_no_history_is_followed_in_the_middle_of_a_restart(
-    plane: Plane, cluster: Ground, tmp_path: Path
-) -> None:
+def test_a_version_is_followed_in_the_middle_of_a_restart(plane: Plane, cluster: Ground, tmp_path: Path) -> None:
     with (
         controllers.passing(plane, cluster, tmp_path) as installed,
         running(installed, "upgrade", retries=3) as one,
@@ -34,7 +27,6 @@ def test_a_version_that_kept_no_history_is_followed_in_the_middle_of_a_restart(
         assert worker in told
         replica.end()
 
-        forget_history(one.job)
         replica.start()
         have(one.job, launcher(one.job), SUCCEEDS)
         end = one.end()
@@ -42,11 +34,3 @@ def test_a_version_that_kept_no_history_is_followed_in_the_middle_of_a_restart(
         assert condition(end, "Succeeded")["status"] == "True"
         assert condition(end, "Restarting")["message"] == f"The launcher had to start again: {told}"
         assert len(one.events("MPIJobRestarting")) == 1
-
-
-def forget_history(job: MpiJob) -> None:
-    """As a version writes the status that has no such fields."""
-    patch = json.dumps([{"op": "remove", "path": f"/status/{field}"} for field in HISTORY])
-    job.namespace.kubectl(
-        "patch", "mpijobs.kubeflow.org", job.name, "--subresource=status", "--type=json", f"--patch={patch}"
-    )

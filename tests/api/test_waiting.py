@@ -97,7 +97,7 @@ def test_a_launcher_that_cant_be_made_is_told_of_with_the_reason(waiting: dict[s
 
 
 @promise("An elastic MPIJob starts with the workers that can be created, if they are enough.", of="MPIJob")
-def test_one_that_is_elastic_begins_with_the_workers_that_can_be_made(waiting: dict[str, MpiJob]) -> None:
+def test_an_elastic_job_begins_with_the_workers_that_can_be_made(waiting: dict[str, MpiJob]) -> None:
     job = waiting["elastic"]
     job.wait_for_end()
 

@@ -1,7 +1,7 @@
 """
 The exec sub-protocols from the server's side (v4.channel.k8s.io, v5.channel.k8s.io).
 
-Owns: the opening handshake, and one session's frames in both directions, for whoever plays the pod. One thread.
+Owns: the opening handshake, and one session's frames in both directions. One thread plays the pod.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class DoorFault(Protocol):
 
 @dataclass(frozen=True)
 class Deaf:
-    """The connection is taken and nobody ever says a word."""
+    """The connection is accepted, and nothing is ever sent."""
 
     def meet(self, visitor: Visitor) -> None:
         visitor.stopping.wait()
@@ -39,7 +39,7 @@ class Deaf:
 
 @dataclass(frozen=True)
 class Slam:
-    """The connection is taken and ended at once; by a reset, if so told."""
+    """The connection is accepted and closed at once, or reset."""
 
     reset: bool = False
 

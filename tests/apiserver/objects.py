@@ -1,8 +1,7 @@
 """
-A loopback API server for objects of any kind, that can be told to refuse, to go away and to stop in mid-answer.
+A loopback API server for objects of any kind, which can refuse, go away and stop in mid-answer.
 
-Owns: HTTP. It speaks plain text: what TLS and credentials do wrong is tested with server.py. start() and stop()
-frame its life.
+Owns: HTTP. What TLS and credentials do wrong is tested with server.py. start() and stop() frame its life.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import ssl
 import threading
 from collections import defaultdict, deque
 from collections.abc import Mapping
@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.apiserver import kubeconfig
+from tests.apiserver.certificates import Authority
 from tests.apiserver.faults import status_object
 from tests.apiserver.storage import Body, Place, Storage, Trouble, apply_patch
 
@@ -30,7 +32,7 @@ READS = frozenset({"get", "list", "watch"})
 class ObjectServer:
     """One server. Its attributes may be changed at any time."""
 
-    def __init__(self) -> None:
+    def __init__(self, authority: Authority) -> None:
         self.storage = Storage()
         self.away = False
         """Cut every connection, and take none."""
@@ -47,7 +49,8 @@ class ObjectServer:
         self._refusals: dict[tuple[str, str], deque[Body]] = defaultdict(deque)
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        self._server = _Server(self)
+        self._authority = authority
+        self._server = _Server(self, authority.good)
         # How long it may take to notice that it is to stop.
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
@@ -84,18 +87,8 @@ class ObjectServer:
 
     def kubeconfig(self, folder: Path) -> Path:
         """Write a kubeconfig for this server."""
-        path = folder / "kubeconfig"
-        port = self._server.server_address[1]
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "it",
-            "clusters": [{"name": "it", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
-            "users": [{"name": "it", "user": {"token": "a-token"}}],
-            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-        }
-        path.write_text(json.dumps(config), encoding="utf-8")
-        return path
+        url = f"https://127.0.0.1:{self._server.server_address[1]}"
+        return kubeconfig.write(folder, url, {"token": "a-token"}, ca=self._authority.ca, namespace="default")
 
     def written(self, body: Body) -> bytes:
         text = json.dumps(body)
@@ -140,9 +133,14 @@ class ObjectServer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, objects: ObjectServer) -> None:
+    def __init__(self, objects: ObjectServer, tls: ssl.SSLContext) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.objects = objects
+        self.objects, self._tls = objects, tls
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        plain, address = super().get_request()
+        # The thread of the connection shakes hands, when it reads.
+        return self._tls.wrap_socket(plain, server_side=True, do_handshake_on_connect=False), address
 
     def handle_error(self, *_: Any) -> None:
         """A client that was killed is no error here."""

@@ -19,7 +19,7 @@ def pod(
     node: str = "node-1",
     container_id: str = "",
 ) -> Pod:
-    """A pod that runs and is Ready, unless told otherwise."""
+    """A pod that runs and is Ready, unless the arguments differ."""
     running = phase == "Running"
     metadata = {"name": name, "namespace": namespace, "uid": uid or f"uid-of-{name}"}
     conditions = [{"type": kind, "status": str(running)} for kind in ("Ready", "ContainersReady")]

@@ -1,8 +1,8 @@
 """
 A loopback proxy that is asked to CONNECT, honest or not.
 
-Owns: what its threads do, what it was asked, and where it connects. It resolves names as it is told to: clients
-need not.
+Owns: what its threads do, what it was asked, and where it connects. It resolves names by a
+table: clients need not.
 """
 
 from __future__ import annotations

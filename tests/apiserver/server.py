@@ -1,5 +1,5 @@
 """
-The loopback API server: accepts, authenticates, authorises, and answers with the truth or with what it was told.
+The loopback API server: accepts, authenticates, authorises, and answers with the truth or with scripted faults.
 
 Owns: what its threads do (one per connection), the script of faults, and the record of what was asked.
 start() and stop() frame its life; stop() leaves no thread, no process and no socket behind.
@@ -8,7 +8,6 @@ start() and stop() frame its life; stop() leaves no thread, no process and no so
 from __future__ import annotations
 
 import contextlib
-import json
 import secrets
 import socket
 import ssl
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tests.apiserver import channel as exec_channel
-from tests.apiserver import routes
+from tests.apiserver import kubeconfig, routes
 from tests.apiserver.certificates import HOST, Authority
 from tests.apiserver.connection import Connection, Exchange, Gone, Request
 from tests.apiserver.door import DoorFault, Visitor
@@ -127,19 +126,7 @@ class ApiServer:
 
     def kubeconfig(self, folder: Path, **user: Any) -> Path:
         """Write a kubeconfig for this server; `user` instead of the token."""
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "ca.crt").write_text(self.authority.ca, encoding="utf-8")
-        path = folder / "kubeconfig"
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "test",
-            "clusters": [{"name": "loop", "cluster": {"server": self.url, "certificate-authority": "ca.crt"}}],
-            "users": [{"name": "me", "user": user or {"token": self.token}}],
-            "contexts": [{"name": "test", "context": {"cluster": "loop", "user": "me", "namespace": "ml"}}],
-        }
-        path.write_text(json.dumps(config), encoding="utf-8")
-        return path
+        return kubeconfig.write(folder, self.url, user or {"token": self.token}, ca=self.authority.ca)
 
     def service_account(self, folder: Path) -> dict[str, str]:
         """Write the files of a pod's service account; the environment that goes with them."""
@@ -217,7 +204,7 @@ class ApiServer:
             self._changed.notify_all()
             step = self._steps[name].popleft() if self._steps[name] else self._always.get(name)
         if isinstance(step, Gated):
-            assert step.gate.wait(PATIENCE), "nobody opened the gate"
+            assert step.gate.wait(PATIENCE), "the gate was not opened"
             step = step.step
         if step is not None and not isinstance(step, Honest | Peer | Shell):
             step.play(exchange)

@@ -121,7 +121,7 @@ class Storage:
                 self.changed.wait(left)
 
     def expire(self) -> None:
-        """Forget the past: whoever watches has to list again."""
+        """Forget the past: every watch has to begin with a list again."""
         with self.changed:
             self.version += 1
             self._oldest = self.version

@@ -78,7 +78,7 @@ class World:
             self._changed.notify_all()
 
     def bookmark(self) -> None:
-        """Send a bookmark to everybody who watches."""
+        """Send a bookmark on every watch."""
         with self._changed:
             self._record(
                 "BOOKMARK", {"kind": "Pod", "apiVersion": "v1", "metadata": {"namespace": "", "labels": {}}}
@@ -105,7 +105,7 @@ class World:
             return str(self.version), [pod for pod in self._pods.values() if selection.matches(pod)]
 
     def keep(self, token: str, rest: list[Pod]) -> None:
-        """Remember the rest of a list until somebody comes back with the token."""
+        """Remember the rest of a list until a request has the token."""
         with self._changed:
             self._snapshots[token] = rest
 
@@ -133,7 +133,7 @@ class World:
             return None
 
     def stop(self) -> None:
-        """Let everybody who waits go."""
+        """End every wait."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()

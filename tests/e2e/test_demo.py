@@ -49,7 +49,7 @@ def namespace_in(text: str) -> str:
 
 
 @promise("make demo shows on which pod and node each rank ran, and leaves nothing.", of="installation")
-def test_it_says_on_which_pod_and_node_each_rank_ran_and_leaves_nothing(ready: Ground) -> None:
+def test_the_demo_says_on_which_pod_and_node_each_rank_ran_and_leaves_nothing(ready: Ground) -> None:
     done = make_demo()
 
     rows = _ROW.findall(done.stdout)

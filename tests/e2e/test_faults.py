@@ -102,7 +102,7 @@ def test_dropped_packets_leave_a_connection_half_open(own_cluster: Ground, fault
             _answer(connection)
         fault.undrop()
 
-        # Neither side was told anything: the same connection goes on where it was.
+        # Neither side has noticed anything: the same connection goes on where it was.
         connection.settimeout(30)
         assert connection.recv(4096).startswith(b"HTTP/1.1 200")
 

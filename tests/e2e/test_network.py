@@ -28,7 +28,7 @@ print(*(pod["metadata"]["name"] for pod in pods["items"]))
 
 
 def looked_up(namespace: Namespace, pod: str, name: str) -> set[str]:
-    """The words of what the pod is told of that name, its addresses among them."""
+    """The words of the answer to a look-up of that name in the pod, its addresses among them."""
     return set(namespace.kubectl.execute(pod, "nslookup", name, check=False).split())
 
 

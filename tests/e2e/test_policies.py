@@ -23,7 +23,7 @@ LABEL = {"app.kubernetes.io/name": "mpirt-controller"}
 
 # Whoever enforces it hears of a pod and its labels a moment after the pod has started.
 ENFORCED_WITHIN = 60.0
-# Both ports answer whoever connects.
+# Both ports answer every connection.
 SERVE = "for port in 8080 9090; do nc -ll -p $port -e true & done; wait"
 
 

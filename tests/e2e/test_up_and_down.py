@@ -34,7 +34,7 @@ def test_down_leaves_nothing_of_what_up_made(own_cluster: Ground) -> None:
     assert after == before
 
 
-def test_what_a_killed_up_left_is_replaced_by_the_next(own_cluster: Ground) -> None:
+def test_the_next_up_replaces_the_cluster_of_a_killed_one(own_cluster: Ground) -> None:
     kube("down")
     before = traces()
     with subprocess.Popen(_argv("up"), stderr=subprocess.PIPE, text=True) as process:

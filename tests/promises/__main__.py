@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 from collections import Counter
 
-from tests.promises.files import PAGE, all_proofs
-from tests.promises.finder import Tier
-from tests.promises.page import page
-from tests.promises.rules import ON_KUBERNETES, broken, by_promise
+from tests.promises.finder import Tier, all_proofs
+from tests.promises.page import ON_KUBERNETES, PAGE, broken, by_promise, page
 
 
 def main() -> int:

@@ -1,5 +1,5 @@
 """
-The marks in the source of a test file. Reads no files, and imports and collects no tests.
+The marks in the sources of test files. Imports and collects no tests.
 
 Marks are found where pytest finds them: on functions, classes and cases, and in `pytestmark`. A mark anywhere else
 would prove nothing, so it is an error.
@@ -11,8 +11,11 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 from tests.run.tiers import TESTS_OF_TOOLS
+
+PROJECT = Path(__file__).resolve().parents[2]
 
 _MARK, _MODULE_MARKS = "promise", "pytestmark"
 # The merge tier may be without them.
@@ -93,6 +96,15 @@ class _Place:
                     said, subject, self.file, call.lineno, self.test, self.is_full, others.get("no_cluster")
                 )
         raise MisplacedMark(self.file, call.lineno, 'a promise is promise("words", of="subject")')
+
+
+def all_proofs() -> list[Proof]:
+    """What all tests prove, read from their sources."""
+    return [
+        proof
+        for path in sorted((PROJECT / "tests").rglob("test_*.py"))
+        for proof in proofs(path.relative_to(PROJECT).as_posix(), path.read_text(encoding="utf-8"))
+    ]
 
 
 def proofs(file: str, text: str) -> list[Proof]:

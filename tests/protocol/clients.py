@@ -55,7 +55,7 @@ class _Replaced:
         yield from ()
         return self._found[0]
 
-    def renew(self) -> None:
+    def renew(self, rejected: Credentials | None = None) -> None:  # noqa: ARG002  the protocol has it
         if len(self._found) > 1:
             self._found.pop(0)
 

@@ -190,8 +190,10 @@ class TestAnswersThatAreNone:
             pytest.param(Raw(b"\x00\xff" * 99, Then.HANG), PeerError, "is not HTTP", id="noise"),
             pytest.param(Raw(b"HTTP/1.1 20x OK\r\n\r\n"), PeerError, "first line is not HTTP", id="no status"),
             pytest.param(Raw(b"HTTP/1.9 200 OK\r\n\r\n"), PeerError, "first line is not HTTP", id="no version"),
-            pytest.param(Raw(b"HTTP/1.1 200 OK\r\nword\r\n\r\n"), PeerError, "header line", id="no header"),
-            pytest.param(Raw(b"HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n"), PeerError, "header line", id="folded"),
+            pytest.param(Raw(b"HTTP/1.1 200 OK\r\nword\r\n\r\n"), PeerError, "malformed header", id="no header"),
+            pytest.param(
+                Raw(b"HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n"), PeerError, "malformed header", id="folded"
+            ),
             pytest.param(Raw(LONG_LINE, Then.HANG), PeerError, "headers are longer", id="endless headers"),
             pytest.param(Raw(head(100, ()) * 99, Then.HANG), PeerError, "interim answers", id="100 without end"),
             pytest.param(

@@ -87,7 +87,7 @@ class TestAShell:
 
         assert session.message() == (STDOUT, b"still there\n")
 
-    def test_waits_until_nobody_holds_its_output(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_waits_until_its_output_is_closed(self, apiserver: ApiServer, begin: Begin) -> None:
         session = begin("exec 3<&0; (read -r line <&3; echo $line) & exit 3")
         running = apiserver.wait_for_session()
 
@@ -179,7 +179,7 @@ class TestAShellThatMisbehaves:
             assert end is End.RESET, error
         assert first == (STDERR, b"one\n")
 
-    def test_may_end_when_it_is_told(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_may_end_on_request(self, apiserver: ApiServer, begin: Begin) -> None:
         session = begin("sleep 1000")
         session.next()
 

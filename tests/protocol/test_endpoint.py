@@ -76,7 +76,7 @@ class TestAServiceAccount:
             read(environ)
 
     @pytest.mark.parametrize("name", ["ca.crt", "token"])
-    def test_without_a_file_contacts_nobody(
+    def test_without_a_file_opens_no_connection(
         self, apiserver: ApiServer, read: Read, tmp_path: Path, name: str
     ) -> None:
         environ = apiserver.service_account(tmp_path)

@@ -247,7 +247,7 @@ class TestWrongYeses:
             pytest.param(head(101, ()), "not a WebSocket", id="no headers"),
         ],
     )
-    def test_an_answer_to_somebody_else(
+    def test_an_answer_to_another_handshake(
         self, apiserver: ApiServer, api: ExecApi, deadline: Deadline, data: bytes, text: str
     ) -> None:
         apiserver.on("exec", Raw(data, Then.HANG))

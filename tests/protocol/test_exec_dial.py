@@ -82,10 +82,11 @@ class TestAnOpenExec:
 
     def test_begins_with_what_the_first_one_has_agreed_on(self, api: ExecApi) -> None:
         streams = [opened(dial(api)).stream for _ in range(3)]
+        resumed = [stream.is_resumed for stream in streams]
         for stream in streams:
             stream.close()
 
-        assert [stream.is_resumed for stream in streams] == [False, True, True]
+        assert resumed == [False, True, True]
 
     def test_takes_the_connection_that_read_the_pod(
         self, apiserver: ApiServer, api: ExecApi, deadline: Deadline
@@ -196,7 +197,7 @@ class TestClosing:
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(descriptor)
 
-    def test_before_the_first_step_contacts_nobody(self, apiserver: ApiServer, api: ExecApi) -> None:
+    def test_before_the_first_step_opens_no_connection(self, apiserver: ApiServer, api: ExecApi) -> None:
         dial(api).close()
 
         assert apiserver.connections == 0

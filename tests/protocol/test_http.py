@@ -171,7 +171,7 @@ class TestTheDoor:
         with pytest.raises(ConnectionLost, match="Address family not supported by protocol"):
             client.get_pod("ml", "w-0", deadline)
 
-    def test_nobody_listens(self, apiserver: ApiServer, read_pod: ReadPod) -> None:
+    def test_no_server_listens(self, apiserver: ApiServer, read_pod: ReadPod) -> None:
         apiserver.stop()
 
         with pytest.raises(ConnectionLost, match=r"the API server at 127\.0\.0\.1:\d+: Connection refused"):
@@ -284,7 +284,7 @@ class TestTheConnection:
 
         assert apiserver.connections == 2
 
-    def test_is_not_kept_with_bytes_that_nobody_asked_for(self, apiserver: ApiServer, read_pod: ReadPod) -> None:
+    def test_is_not_kept_with_bytes_that_answer_no_request(self, apiserver: ApiServer, read_pod: ReadPod) -> None:
         answer = Answer(200, b"{}")
         apiserver.always("get", Raw(answer.head() + b"{}" + b"HTTP/1.1 200 OK\r\n", Then.STAY))
 

@@ -227,7 +227,7 @@ class TestRefusals:
 
 
 class TestAName:
-    def test_of_a_proxy_that_does_not_resolve_is_told(self, apiserver: ApiServer, proxy: Proxy) -> None:
+    def test_of_a_proxy_that_does_not_resolve_names_the_proxy(self, apiserver: ApiServer, proxy: Proxy) -> None:
         def nobody(_host: str, _port: int) -> Sequence[Address]:
             raise OSError(0, "Name or service not known")
 

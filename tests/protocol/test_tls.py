@@ -55,7 +55,7 @@ class TestTheServer:
             pytest.param(lambda authority: authority.wrong_name, "IP address mismatch", id="name"),
         ],
     )
-    def test_that_is_not_the_one_is_told_nothing(
+    def test_that_is_not_trusted_receives_no_request(
         self,
         apiserver: ApiServer,
         read_pod: ReadPod,
@@ -176,7 +176,7 @@ class TestTheClient:
             pytest.param("ours", "encrypted", id="a key that asks for a password"),
         ],
     )
-    def test_with_half_a_certificate_contacts_nobody(
+    def test_with_half_a_certificate_opens_no_connection(
         self, apiserver: ApiServer, connect: Connect, deadline: Deadline, chain: str, key: str
     ) -> None:
         ours, other = apiserver.authority.client(), apiserver.authority.client("other")

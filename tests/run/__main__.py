@@ -18,22 +18,9 @@ from pathlib import Path
 
 import click
 
-from tests.run import (
-    budgets,
-    commits,
-    lastfull,
-    processes,
-    recorder,
-    rounds,
-    selection,
-    sidebyside,
-    sightings,
-    slices,
-    summary,
-)
+from tests.run import history, processes, recorder, selection, summary, tiers
 from tests.run.records import NO_TESTS, OK
-from tests.run.rounds import Round
-from tests.run.summary import FAILED, FLAKY, log_folder
+from tests.run.summary import FAILED, FLAKY, Round, log_folder
 from tests.run.tiers import Choice, Tier
 from tests.run.verdict import Stage, chances, closing_line, judge
 
@@ -71,7 +58,9 @@ _TIER = click.option(
 @cli.command()
 @_TIER
 @click.option("--slice", "with_slice", is_flag=True, help="Then the next slice of what the tier leaves out.")
-@click.option("--keep", is_flag=True, help=f"Note in {lastfull.FILE} that this commit is green, and all times.")
+@click.option(
+    "--keep", is_flag=True, help=f"Note in {history.LAST_FULL} that this commit is green, and all times."
+)
 @click.argument("targets", nargs=-1, required=True)
 def test(tier: str, targets: tuple[str, ...], *, with_slice: bool, keep: bool) -> None:
     """
@@ -87,9 +76,11 @@ def test(tier: str, targets: tuple[str, ...], *, with_slice: bool, keep: bool) -
         stages.append(_with_second_chances(_stage(target, of)))
         if judge(stages, is_over=False).is_red:
             break
-    code = _finish(stages, RUN, BUILD, budgets.lines(stages, lastfull.read().seconds, is_full=choice is None))
+    code = _finish(
+        stages, RUN, BUILD, summary.budget_lines(stages, history.last_full().seconds, is_full=choice is None)
+    )
     if keep and code == 0:
-        lastfull.write(lastfull.of(stages, commits.head(), datetime.now(UTC).date()))
+        history.keep(history.last_full_of(stages, history.head(), datetime.now(UTC).date()))
     sys.exit(code)
 
 
@@ -105,14 +96,14 @@ def soak(times: int, tier: str, targets: tuple[str, ...]) -> None:
     for number in range(1, times + 1):
         done.append(_round(number, times, targets, choice))
         # It takes hours, so what is known is kept after each round.
-        _keep(SOAK / "summary.json", rounds.data(done, SOAK))
-    _print(["", *rounds.lines(done, SOAK)])
+        _keep(SOAK / "summary.json", summary.round_data(done, SOAK))
+    _print(["", *summary.round_lines(done, SOAK)])
     sys.exit(any(one.is_red for one in done))
 
 
 @cli.command(context_settings=_FOR_PYTEST)
 @click.option(
-    "--at-once", type=click.IntRange(1), default=sidebyside.AT_ONCE, show_default=True, help="How many processes."
+    "--at-once", type=click.IntRange(1), default=processes.AT_ONCE, show_default=True, help="How many processes."
 )
 @click.option("--beside", metavar="OTHER", multiple=True, help="A folder all of whose tests run meanwhile.")
 @click.argument("folder")
@@ -126,7 +117,7 @@ def layer(at_once: int, beside: tuple[str, ...], folder: str, words: tuple[str, 
     Started by a person, it sums up and gives no second chances. As part of a run it leaves both to the run.
     """
     if recorder.FOLDER in os.environ:
-        code = sidebyside.run(folder, words, {}, at_once=at_once, beside=beside)
+        code = processes.run_layer(folder, words, {}, at_once=at_once, beside=beside)
         # A tier may have nothing of a folder.
         sys.exit(OK if code == NO_TESTS and os.environ.get(selection.TIER) else code)
     build = BUILD / Path(folder).name
@@ -134,7 +125,7 @@ def layer(at_once: int, beside: tuple[str, ...], folder: str, words: tuple[str, 
     records = build / "records"
     began = time.monotonic()
     variables = recorder.variables(records, os.environ)
-    code = sidebyside.run(folder, words, variables, at_once=at_once, beside=beside)
+    code = processes.run_layer(folder, words, variables, at_once=at_once, beside=beside)
     made = Stage(folder, time.monotonic() - began, code, recorder.read_all(records))
     for failed in made.failed:
         processes.keep_log(failed, build / FAILED / log_folder(failed.name))
@@ -149,10 +140,10 @@ def _plan(
     yield from ((target, choice) for target in targets)
     if with_slice and choice is not None:
         took = time.monotonic() - began
-        if took < slices.BEGINS_WITHIN:
-            yield slices.following(commits.count_since(lastfull.read().commit), choice)
+        if took < tiers.SLICE_BEGINS_WITHIN:
+            yield tiers.next_slice(history.count_since(history.last_full().commit), choice)
         else:
-            begins = f"one begins within {slices.BEGINS_WITHIN} s"
+            begins = f"one begins within {tiers.SLICE_BEGINS_WITHIN} s"
             _print([f"==> no slice of the full tier: {took:.0f} s have passed, and {begins}"])
 
 
@@ -172,7 +163,7 @@ def _stage(target: str, choice: Choice | None) -> Stage:
 
 
 def _with_second_chances(made: Stage) -> Stage:
-    seen = sightings.read()
+    seen = history.sightings()
     worth_it = chances(made, seen)
     passed_again = set()
     for test in made.failed:
@@ -196,13 +187,13 @@ def _with_second_chances(made: Stage) -> Stage:
 def _round(number: int, times: int, targets: Iterable[str], choice: Choice | None) -> Round:
     one = Round(number, ())
     for target in targets:
-        log = rounds.log_of(one, target, SOAK)
+        log = summary.round_log(one, target, SOAK)
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as file:
             made = processes.make(target, log.parent / target, choice, log=file)
         one = replace(one, stages=(*one.stages, made))
         for test in made.failed:
-            processes.keep_log(test, rounds.folder_of(one, SOAK) / FAILED / log_folder(test.name))
+            processes.keep_log(test, summary.round_folder(one, SOAK) / FAILED / log_folder(test.name))
         what = [*made.problems, *(f"failed: {test.name}" for test in made.failed)]
         heading = f"round {number} of {times}: make {target}: {made.seconds:.0f} s, {len(made.results)} tests"
         _print([heading, *(f"  {line}" for line in what)])

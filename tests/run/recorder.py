@@ -2,13 +2,14 @@
 A pytest plugin that writes down what happens, for a run that judges all of its pytest processes together.
 
 It works where TEST_RUN_RECORDS names a folder. A pytest process in which tests failed, and nothing else, then
-ends with 0: whether the run is red is decided by whoever has set the variable and reads the records.
+ends with 0: whether the run is red is decided by the run, which reads the records.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -59,38 +60,40 @@ class Recorder:
         asked: Sequence[str] = config.option.file_or_dir
         part = part_of(os.environ)
         options = [str(word) for word in config.invocation_params.args if word not in asked]
-        self._write(records.begun(" ".join(asked) + (f", {part.value}" if part else ""), options))
+        self._write("begun", name=" ".join(asked) + (f", {part.value}" if part else ""), options=options)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._write(records.selected([item.nodeid for item in session.items]))
+        self._write("selected", tests=[item.nodeid for item in session.items])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        self._write(records.selected(ids))
+        self._write("selected", tests=list(ids))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self._write(records.error(f"can't collect {report.nodeid}\n{report.longreprtext}"))
+            self._write("error", text=f"can't collect {report.nodeid}\n{report.longreprtext}")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when not in _PHASES:
-            self._write(records.error(f"a worker crashed in {report.nodeid}\n{report.longreprtext}"))
+            self._write("error", text=f"a worker crashed in {report.nodeid}\n{report.longreprtext}")
             return
         text = _text(report) if report.failed else ""
-        self._write(records.phase(Phase(report.nodeid, report.when, report.outcome, report.duration, text)))
+        phase = Phase(report.nodeid, report.when, report.outcome, report.duration, text)
+        self._write("phase", **asdict(phase))
 
     def pytest_internalerror(self, excrepr: object) -> None:
-        self._write(records.error(f"internal error\n{excrepr}"))
+        self._write("error", text=f"internal error\n{excrepr}")
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        self._write(records.ended(int(exitstatus), time.monotonic() - self._began))
+        self._write("ended", code=int(exitstatus), seconds=time.monotonic() - self._began)
         if exitstatus == TESTS_FAILED and not records.read(self._lines).problem():
             session.exitstatus = OK
 
     def pytest_unconfigure(self) -> None:
         self._file.close()
 
-    def _write(self, line: str) -> None:
+    def _write(self, kind: str, **fields: object) -> None:
+        line = records.line(kind, **fields)
         self._lines.append(line)
         self._file.write(line)
         self._file.flush()

@@ -8,7 +8,7 @@ files. A line is written as soon as something has happened, so that a crash leav
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -58,26 +58,9 @@ class Record:
         return ""
 
 
-def begun(name: str, options: Sequence[str]) -> str:
-    return _line("begun", name=name, options=list(options))
-
-
-def selected(tests: Sequence[str]) -> str:
-    return _line("selected", tests=list(tests))
-
-
-def phase(done: Phase) -> str:
-    return _line(
-        "phase", test=done.test, when=done.when, outcome=done.outcome, seconds=done.seconds, text=done.text
-    )
-
-
-def error(text: str) -> str:
-    return _line("error", text=text)
-
-
-def ended(code: int, seconds: float) -> str:
-    return _line("ended", code=code, seconds=seconds)
+def line(kind: str, **fields: object) -> str:
+    """What has happened: begun (name, options), selected (tests), phase, error (text) or ended (code, seconds)."""
+    return json.dumps({"kind": kind, **fields}) + "\n"
 
 
 def read(lines: Iterable[str]) -> Record:
@@ -99,7 +82,3 @@ def read(lines: Iterable[str]) -> Record:
                 case "ended":
                     code, seconds = fields["code"], fields["seconds"]
     return Record(name, options, tuple(tests), tuple(phases), tuple(errors), code, seconds)
-
-
-def _line(kind: str, **fields: object) -> str:
-    return json.dumps({"kind": kind, **fields}) + "\n"

@@ -15,7 +15,7 @@ from enum import Enum
 
 import pytest
 
-from tests.run import commits, lastfull
+from tests.run import history
 from tests.run.tiers import Case, Choice, Tier, changed_tools, chosen, file_of, longest_first
 
 MODULE = __name__
@@ -49,11 +49,11 @@ def choice_of(environ: Mapping[str, str]) -> Choice | None:
     name = environ.get(TIER)
     if not name:
         return None
-    seed = environ.get(SEED) or commits.head()
+    seed = environ.get(SEED) or history.head()
     if (said := environ.get(TOOLS)) is not None:
         tools = frozenset(said.split())
     else:
-        tools = changed_tools(commits.changed_since(lastfull.read().commit))
+        tools = changed_tools(history.changed_since(history.last_full().commit))
     if rest := _REST.fullmatch(name):
         return Choice(Tier.REST, seed, tools, int(rest[1]), int(rest[2]))
     return Choice(Tier(name), seed, tools)
@@ -76,7 +76,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # When every conftest has set its marks.
     yield
     part, choice = part_of(os.environ), choice_of(os.environ)
-    kept, took = items[:], lastfull.read().seconds
+    kept, took = items[:], history.last_full().seconds
     if part is not None:
         kept = [item for item in kept if _part(item) is part]
     if choice is not None:

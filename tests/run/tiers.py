@@ -1,8 +1,8 @@
 """
 Which tests a tier has: those that every change must pass, or a share of the rest. Without a tier, all.
 
-Owns: how a sample is drawn, which tests are about the tests' own tools, how the rest is shared out. Reads nothing.
-The same seed draws the same tests, on every machine.
+Owns: how a sample is drawn, which tests are about the tests' own tools, how the rest is shared out, and which
+slice of it is next. Reads nothing. The same seed draws the same tests, on every machine.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _RUN = Tool(
 )
 _PLANE = Tool(
     ("testbed/plane/",),
-    ("tests/unit/api/", "tests/api/test_plane.py", "tests/api/test_direct.py"),
+    ("tests/unit/api/", "tests/api/test_plane.py"),
     made_with=(_KUBE,),
 )
 _APISERVER = Tool(
@@ -62,6 +62,12 @@ _BENCHMARKS = Tool(
 TOOLS: Mapping[str, Tool] = {
     "run": _RUN, "kube": _KUBE, "plane": _PLANE, "apiserver": _APISERVER, "benchmarks": _BENCHMARKS,
 }  # fmt: skip
+
+SLICES = 4
+"""Of what the merge tier leaves out. The fifth slice is the oldest Kubernetes."""
+
+SLICE_BEGINS_WITHIN = 3600
+"""Seconds of a run. Where everything was built anew, there may be no time left."""
 
 TESTS_OF_TOOLS = tuple(start for tool in TOOLS.values() for start in tool.tests)
 
@@ -154,6 +160,14 @@ def chosen(cases: Sequence[Case], choice: Choice, seconds: Mapping[str, float]) 
     left = [case for case in cases if case.name not in merged]
     files = _shared_out(left, choice.shares, seconds)[choice.share - 1]
     return {case.name for case in left if case.file in files}
+
+
+def next_slice(number: int, merge: Choice) -> tuple[str, Choice | None]:
+    """The target of the Makefile, and the tier to make it in, that a number of commits comes to."""
+    share = number % (SLICES + 1)
+    if share == SLICES:
+        return "oldest", None
+    return "rest", Choice(Tier.REST, merge.seed, merge.tools, share + 1, SLICES)
 
 
 def longest_first(names: Iterable[str], seconds: Mapping[str, float]) -> list[str]:

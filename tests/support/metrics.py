@@ -54,7 +54,7 @@ def parse(text: str) -> Scrape:
 
 
 class Rest:
-    """For how long all replicas together have asked for nothing, as far as somebody has looked."""
+    """For how long all replicas together have asked for nothing, as far as it has been checked."""
 
     def __init__(self, ask: Callable[[], int]) -> None:
         self._ask = ask

@@ -9,5 +9,5 @@ from tests.run.tiers import Tier
 
 
 def of(*, merge: int, full: int) -> int:
-    """The number for the tier that runs; that of the full tier where somebody runs a test by himself."""
+    """The number for the tier that runs; that of the full tier where a test is run by hand."""
     return merge if os.environ.get(TIER) == Tier.MERGE.value else full

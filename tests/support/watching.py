@@ -1,7 +1,7 @@
 """
 What becomes of an object, or of several, as the API server tells it.
 
-Each of their states is kept with the moment at which it was told, so that what lies between two of them is the
+Each of their states is kept with the moment at which it was received, so that what lies between two of them is the
 time of who acted and not that of the kubectl which asks.
 """
 

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 
 PROJECT = Path(__file__).resolve().parents[2]
 
-_BASE = frozenset({"backoff", "errors", "hosts", "names", "objects", "podobjects", "values"})
+_BASE = frozenset({"backoff", "errors", "fields", "hosts", "names", "objects", "podobjects", "values"})
 
 # A part is a module or a package directly under mpirt/. Its own files may always import each other.
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
@@ -29,6 +29,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "launchenv": frozenset(),
     "agent": frozenset(),
     "keeper": frozenset(),
+    "fields": frozenset({"errors"}),
     "objects": frozenset(),
     "podobjects": frozenset({"objects"}),
     "account": frozenset({"names", "objects"}),
@@ -42,6 +43,11 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
 # The packages of a part, and those that each of them may import. The modules beside them may import all, and are
 # imported by none.
 INSIDE: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "kubeapi": {
+        "access": frozenset(),
+        "request": frozenset({"access"}),
+        "watch": frozenset({"access", "request"}),
+    },
     "rsh": {
         "invocation": frozenset(),
         "protocol": frozenset({"invocation"}),

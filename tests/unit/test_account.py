@@ -11,11 +11,11 @@ from mpirt.account import Account, Lost, of_others, read, without_data, write
 TOLD = Account((Lost("train-worker-1", 250),), ("train-worker-2",), {"train-worker-0": "0123456789ab"})
 
 
-def test_it_is_read_as_it_was_written() -> None:
+def test_an_account_is_read_as_it_was_written() -> None:
     assert read(write(TOLD)) == TOLD
 
 
-def test_it_is_found_among_lines_of_others() -> None:
+def test_an_account_is_found_among_other_lines() -> None:
     message = f"loss=0.3\n{write(TOLD)}done\n"
 
     assert read(message) == TOLD
@@ -26,7 +26,7 @@ def test_it_is_found_among_lines_of_others() -> None:
     "message",
     ["", "done", '{"mpirt.dev/account":', '{"mpirt.dev/account":7}', '{"mpirt.dev/account":' + "[" * 100_000],
 )
-def test_what_is_none_is_none(message: str) -> None:
+def test_a_message_without_an_account_has_none(message: str) -> None:
     assert read(message) == Account()
 
 
@@ -39,7 +39,7 @@ def test_nothing_to_tell_is_no_line() -> None:
     assert write(Account()) == ""
 
 
-def test_it_is_never_longer_than_what_a_kubelet_reads() -> None:
+def test_an_account_is_never_longer_than_what_a_kubelet_reads() -> None:
     again = {f"a-job-with-a-long-name-worker-{n}": "0123456789ab" for n in range(1000)}
 
     line = write(Account((Lost("train-worker-1", 250),), again=again))
@@ -49,7 +49,7 @@ def test_it_is_never_longer_than_what_a_kubelet_reads() -> None:
     assert len(read(line).again) > 40
 
 
-def test_it_is_not_longer_for_a_thousand_pods_and_costs_no_more() -> None:
+def test_an_account_of_a_thousand_pods_is_not_longer_and_costs_no_more() -> None:
     pods = [f"train-worker-{n}" for n in range(1000)]
 
     told = read(write(Account(tuple(Lost(pod, 250, "x" * 2000) for pod in pods), tuple(pods))))

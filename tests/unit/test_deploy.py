@@ -30,7 +30,7 @@ class TestThePod:
     """Kubernetes' own names for the rules: https://kubernetes.io/docs/concepts/security/pod-security-standards/"""
 
     @promise("The controller's pod meets the restricted profile of Pod Security.", of="safety")
-    def test_it_keeps_the_rules_of_the_restricted_profile(self) -> None:
+    def test_the_deployment_keeps_the_rules_of_the_restricted_profile(self) -> None:
         spec = pod()
         [container] = spec["containers"]
 
@@ -43,14 +43,14 @@ class TestThePod:
             "capabilities": {"drop": ["ALL"]},
         }
 
-    def test_it_takes_nothing_of_its_node(self) -> None:
+    def test_the_deployment_takes_nothing_of_its_node(self) -> None:
         spec = pod()
         [container] = spec["containers"]
 
         assert not {"hostNetwork", "hostPID", "hostIPC", "volumes", "initContainers"} & spec.keys()
         assert [port for port in container["ports"] if "hostPort" in port] == []
 
-    def test_it_says_what_it_needs_and_what_is_too_much(self) -> None:
+    def test_the_deployment_has_requests_and_limits(self) -> None:
         [container] = pod()["containers"]
 
         assert container["resources"]["requests"].keys() == {"cpu", "memory"}
@@ -61,7 +61,7 @@ class TestThePod:
 
         assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
 
-    def test_it_runs_as_the_user_of_its_image(self) -> None:
+    def test_the_deployment_runs_as_the_user_of_its_image(self) -> None:
         file = (PROJECT / "images/controller/Dockerfile").read_text(encoding="utf-8")
         who = pod()["securityContext"]
 
@@ -69,7 +69,7 @@ class TestThePod:
 
 
 class TestTheForms:
-    def test_one_namespace_takes_the_same_permissions_as_all(self) -> None:
+    def test_permissions_for_one_namespace_are_those_for_all(self) -> None:
         assert documents("namespaced/role.yaml")[0]["rules"] == documents("cluster/cluster-role.yaml")[0]["rules"]
 
     @pytest.mark.parametrize("folder", ["crds", "deploy", "examples"])

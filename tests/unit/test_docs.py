@@ -23,7 +23,7 @@ from tests.unit.layers import PROJECT
 
 DOCUMENTS = sorted(
     path.relative_to(PROJECT).as_posix()
-    for pattern in ("*.md", "docs/*.md", "examples/*/*.md")
+    for pattern in ("*.md", "docs/*.md", "examples/*/*.md", "testbed/*.md")
     for path in PROJECT.glob(pattern)
 )
 
@@ -79,7 +79,7 @@ def test_every_link_to_a_file_leads_somewhere(document: str) -> None:
     assert [file for file in files if not (PROJECT / document).parent.joinpath(file).exists()] == []
 
 
-def test_what_is_to_be_granted_is_what_tests_grant() -> None:
+def test_the_documented_permissions_are_those_that_tests_grant() -> None:
     [block] = re.findall(
         r"^    apiVersion: rbac.*?\n(?=\n\S)", text_of("docs/operations.md"), re.DOTALL | re.MULTILINE
     )
@@ -111,7 +111,7 @@ def test_the_variables_that_are_told_are_those_that_are_printed() -> None:
         assert [key for key in variables(2) if f"`{key}=" not in row and name != "horovod"] == []
 
 
-def test_what_is_named_is_found() -> None:
+def test_named_targets_and_commands_are_found() -> None:
     text = """
 Run `make cluster-down` or `python -m testbed.kube down`, or
 

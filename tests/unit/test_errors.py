@@ -1,13 +1,16 @@
-"""The errors a person can meet, and the exit codes that scripts and launchers read."""
+"""The error tree, and the exit codes with their page."""
 
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from mpirt import errors
 from mpirt.errors import ExitCode, MpirtError, SpecError
+from tests.promises import promise
+from tests.unit.layers import PROJECT
 
 # Scripts depend on these: a number that was published never gets another meaning.
 PUBLISHED = {
@@ -78,7 +81,7 @@ def test_an_error_that_nobody_foresaw_is_told_by_its_place_and_never_by_its_text
 
     line = errors.internal_error(caught.value)
 
-    assert line == f"a mistake in mpirt itself: KeyError at {__name__}:{caught.tb.tb_lineno}; please report it"
+    assert line == f"internal error: KeyError at {__name__}:{caught.tb.tb_lineno}; please report it"
 
 
 def test_its_place_is_where_it_was_raised_not_where_it_was_called_from() -> None:
@@ -90,3 +93,29 @@ def test_its_place_is_where_it_was_raised_not_where_it_was_called_from() -> None
 
 def test_an_error_that_was_never_raised_has_no_place() -> None:
     assert "ValueError at nowhere;" in errors.internal_error(ValueError("x"))
+
+
+ROW = re.compile(r"^\| (\d+) \| `(\w+)` \| (.+?) \| (.*)\|$", re.MULTILINE)
+PAGE = (PROJECT / "docs" / "exit-codes.md").read_text(encoding="utf-8")
+
+
+@promise(
+    "Every exit code of mpirt is documented, with its meaning and what to do.",
+    of="mpirt",
+    no_cluster="two files are compared",
+)
+def test_the_page_lists_every_code_by_its_name_and_in_order() -> None:
+    rows = [(int(number), name) for number, name, _, _ in ROW.findall(PAGE)]
+
+    assert rows == [(code.value, code.name) for code in ExitCode]
+
+
+@promise(
+    "Every exit code of mpirt is documented, with its meaning and what to do.",
+    of="mpirt",
+    no_cluster="two files are compared",
+)
+def test_every_failure_has_a_meaning_and_a_remedy() -> None:
+    for number, _, meaning, remedy in ROW.findall(PAGE):
+        assert meaning.strip().endswith("."), number
+        assert number == "0" or remedy.strip().endswith("."), number

@@ -24,7 +24,7 @@ class TestHost:
             pytest.param(".".join(["a" * 63] * 3 + ["b" * 61]), id="longest name"),
         ],
     )
-    def test_what_a_launcher_can_reach_is_a_name(self, name: str) -> None:
+    def test_a_reachable_host_is_a_name(self, name: str) -> None:
         assert Host(name, 1).name == name
 
     @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ class TestHost:
             pytest.param(".".join(["a" * 63] * 3 + ["b" * 62]), id="name too long"),
         ],
     )
-    def test_what_no_form_of_list_can_hold_is_no_name(self, name: str) -> None:
+    def test_a_word_that_no_form_of_list_can_hold_is_no_name(self, name: str) -> None:
         with pytest.raises(SpecError) as caught:
             Host(name, 1)
 
@@ -120,7 +120,7 @@ class TestReading:
             pytest.param("worker-0 slots=04", 4, id="leading zero"),
         ],
     )
-    def test_one_line(self, text: str, slots: int) -> None:
+    def test_a_line_is_a_host_with_its_slots(self, text: str, slots: int) -> None:
         assert parse_hosts(text) == (Host("worker-0", slots),)
 
     def test_comments_and_blank_lines_say_nothing(self) -> None:
@@ -138,7 +138,7 @@ class TestReading:
         assert parse_hosts(text) == (Host("worker-1", 5), Host("worker-0", 2))
 
     @pytest.mark.parametrize("form", [Form.HOROVOD, Form.HOSTFILE, Form.HYDRA])
-    def test_what_was_written_is_read_back(self, form: Form) -> None:
+    def test_written_hosts_are_read_back(self, form: Form) -> None:
         assert parse_hosts(render(TWO, form)) == TWO
 
 

@@ -66,10 +66,10 @@ def variables(manifests: list[Manifest]) -> dict[str, Any]:
 
 
 class TestTheObjects:
-    def test_they_are_those_that_the_kustomization_lists(self, form: str) -> None:
+    def test_the_files_are_those_that_the_kustomization_lists(self, form: str) -> None:
         assert by_name(installed(form)).keys() == by_name(listed(FOLDERS[form])).keys()
 
-    def test_they_differ_in_namespace_images_and_variables_only(self, form: str) -> None:
+    def test_the_forms_differ_in_namespace_images_and_variables_only(self, form: str) -> None:
         before = by_name(listed(FOLDERS[form]))
 
         for key, manifest in by_name(installed(form)).items():
@@ -251,7 +251,9 @@ class TestWhatIsNotSupported:
             ),
         ],
     )
-    def test_it_is_an_error(self, copy: Path, file: str, before: str, after: str, message: str) -> None:
+    def test_a_wrong_manifest_is_an_error(
+        self, copy: Path, file: str, before: str, after: str, message: str
+    ) -> None:
         path = copy / file
         text = path.read_text(encoding="utf-8")
         assert text.count(before) == 1
@@ -294,7 +296,7 @@ class TestMake:
         text = (checkout.root / "build/install-namespaced.yaml").read_text("utf-8")
         assert text.count('\n  namespace: "ml"\n') == 8
 
-    def test_without_images_nothing_is_written(self, checkout: Checkout) -> None:
+    def test_rendering_without_images_writes_nothing(self, checkout: Checkout) -> None:
         done = checkout.run("make", "install.yaml", "PYTHON=python")
 
         assert done.returncode == 2

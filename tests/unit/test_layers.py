@@ -119,36 +119,36 @@ class TestImportRules:
             pytest.param(
                 "mpirt/kubeapi/request/api.py",
                 "from mpirt.rsh import session",
-                "kubeapi may import backoff, errors, hosts, names, objects, podobjects, values of mpirt, "
+                "kubeapi may import backoff, errors, fields, hosts, names, objects, podobjects, values of mpirt, "
                 "but not rsh",
                 id="upwards",
             ),
             pytest.param(
                 "mpirt/rsh/main.py",
                 "from mpirt.discover.discovery import hosts_of",
-                "rsh may import account, agent, backoff, errors, hosts, keeper, kubeapi, launchenv, names, "
-                "objects, podobjects, values of mpirt, but not discover",
+                "rsh may import account, agent, backoff, errors, fields, hosts, keeper, kubeapi, "
+                "launchenv, names, objects, podobjects, values of mpirt, but not discover",
                 id="rsh and discover",
             ),
             pytest.param(
                 "mpirt/discover/main.py",
                 "import mpirt.controller.decisions.plan",
-                "discover may import agent, backoff, errors, hosts, kubeapi, names, objects, podobjects, values "
-                "of mpirt, but not controller",
+                "discover may import agent, backoff, errors, fields, hosts, kubeapi, names, objects, podobjects, "
+                "values of mpirt, but not controller",
                 id="discover and controller",
             ),
             pytest.param(
                 "mpirt/controller/decisions/plan.py",
                 "from mpirt.rsh.argv import parse",
-                "controller may import account, backoff, errors, hosts, keeper, kubeapi, launchenv, names, "
-                "objects, podobjects, values of mpirt, but not rsh",
+                "controller may import account, backoff, errors, fields, hosts, keeper, kubeapi, launchenv, "
+                "names, objects, podobjects, values of mpirt, but not rsh",
                 id="controller and rsh",
             ),
             pytest.param(
                 "mpirt/cli/main.py",
                 "from mpirt.controller import main",
-                "cli may import backoff, discover, errors, hosts, kubeapi, launchenv, names, objects, podobjects, "
-                "rsh, values of mpirt, but not controller",
+                "cli may import backoff, discover, errors, fields, hosts, kubeapi, launchenv, names, "
+                "objects, podobjects, rsh, values of mpirt, but not controller",
                 id="command line and controller",
             ),
             pytest.param(
@@ -223,7 +223,7 @@ class TestImportRules:
             ),
         ],
     )
-    def test_what_is_forbidden(self, path: str, text: str, rule: str) -> None:
+    def test_forbidden_imports_are_named(self, path: str, text: str, rule: str) -> None:
         assert forbidden(path, f"'''Docstring.'''\n{text}\n") == [f"{path}:2: {rule}"]
 
     @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ class TestImportRules:
             pytest.param("benchmarks/place.py", "import psutil, testbed.ground", id="benchmarks"),
         ],
     )
-    def test_what_is_allowed(self, path: str, text: str) -> None:
+    def test_allowed_imports_pass(self, path: str, text: str) -> None:
         assert forbidden(path, text) == []
 
 
@@ -289,7 +289,7 @@ class TestImportRulesOfTests:
             ),
         ],
     )
-    def test_what_is_forbidden(self, path: str, text: str, rule: str) -> None:
+    def test_forbidden_imports_are_named(self, path: str, text: str, rule: str) -> None:
         assert layers.forbidden_imports_of_tests(Source(path, text)) == [f"{path}:1: {rule}"]
 
     @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ class TestImportRulesOfTests:
             pytest.param("tests/conftest.py", "from tests.api import beds", id="what is in no folder"),
         ],
     )
-    def test_what_is_allowed(self, path: str, text: str) -> None:
+    def test_allowed_imports_pass(self, path: str, text: str) -> None:
         assert layers.forbidden_imports_of_tests(Source(path, text)) == []
 
 
@@ -323,7 +323,7 @@ class TestImportingDoesNothing:
             pytest.param("if TYPE_CHECKING:\n    pass\nelse:\n    print()", id="not for the type checker"),
         ],
     )
-    def test_what_acts_is_found(self, statement: str) -> None:
+    def test_a_statement_that_acts_is_found(self, statement: str) -> None:
         assert len(layers.acts_on_import(Source("mpirt/rsh/main.py", statement))) == 1
 
     @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ class TestImportingDoesNothing:
             pytest.param("@dataclass(frozen=True)\nclass C:\n    name: str = ''", id="dataclass"),
         ],
     )
-    def test_what_only_defines_is_not(self, statement: str) -> None:
+    def test_a_statement_that_only_defines_passes(self, statement: str) -> None:
         assert layers.acts_on_import(Source("mpirt/rsh/main.py", statement)) == []
 
     def test_the_line_and_the_statement_are_named(self) -> None:
@@ -382,7 +382,7 @@ class TestLengths:
             "mpirt/a.py:f: 41 lines, at most 40; is there a seam?"
         ]
 
-    def test_what_is_just_long_enough_passes(self) -> None:
+    def test_a_file_and_a_function_of_the_limit_pass(self) -> None:
         text = "def f():\n" + "    pass\n" * 39 + "X = 1\n" * 360
 
         assert layers.too_long(Source("mpirt/a.py", text)) == []

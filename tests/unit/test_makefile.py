@@ -45,32 +45,55 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 class TestWhatIsStarted:
-    def test_everything(self, checkout: Checkout) -> None:
-        done = checkout.run("make", "test")
-
-        assert (done.returncode, done.stderr) == (0, "")
-        assert checkout.calls() == [
-            "id -u",
-            "python -m tests.run test --tier merge check neighbours cluster api-and-e2e",
-        ]
-
-    def test_everything_of_the_full_tier_has_the_oldest_kubernetes_too_and_is_kept(
-        self, checkout: Checkout
+    @pytest.mark.parametrize(
+        ("words", "calls"),
+        [
+            pytest.param(
+                ("test",),
+                ["id -u", "python -m tests.run test --tier merge check neighbours cluster api-and-e2e"],
+                id="everything of the merge tier",
+            ),
+            pytest.param(
+                ("test-full",),
+                ["id -u", "python -m tests.run test --keep check neighbours cluster api-and-e2e oldest"],
+                id="everything, which is kept, on the oldest Kubernetes too",
+            ),
+            pytest.param(
+                ("ci",),
+                ["id -u", "python -m tests.run test --tier merge --slice check neighbours cluster api-and-e2e"],
+                id="with a slice of the full tier",
+            ),
+            pytest.param(
+                ("soak", "N=2"),
+                ["id -u", "python -m tests.run soak --tier merge --times 2 check neighbours cluster api-and-e2e"],
+                id="everything several times",
+            ),
+            pytest.param(
+                ("rest",),
+                [
+                    "python -m pytest -p tests.run.selection -n2 --dist=loadfile tests/unit tests/protocol",
+                    "python -m tests.run layer --at-once 1 --beside tests/api tests/e2e",
+                ],
+                id="a slice of every layer, first those without a cluster, with nothing beside them",
+            ),
+            pytest.param(
+                ("cluster",),
+                ["python -m testbed.kube up", "python -m testbed.kube images"],
+                id="the cluster and its images",
+            ),
+            pytest.param(
+                ("e2e", "PYTEST_ARGS=-k mpirun -x"),
+                ["python -m tests.run layer tests/e2e -k mpirun -x"],
+                id="a layer, with words for pytest",
+            ),
+        ],
+    )
+    def test_a_target_starts_these_programs(
+        self, checkout: Checkout, words: tuple[str, ...], calls: list[str]
     ) -> None:
-        checkout.run("make", "test-full")
+        done = checkout.run("make", *words)
 
-        assert checkout.calls() == [
-            "id -u",
-            "python -m tests.run test --keep check neighbours cluster api-and-e2e oldest",
-        ]
-
-    def test_continuous_integration_adds_a_slice_of_the_full_tier(self, checkout: Checkout) -> None:
-        checkout.run("make", "ci")
-
-        assert checkout.calls() == [
-            "id -u",
-            "python -m tests.run test --tier merge --slice check neighbours cluster api-and-e2e",
-        ]
+        assert (done.returncode, done.stderr, checkout.calls()) == (0, "", calls)
 
     @pytest.mark.parametrize(
         ("asked", "tier"), [({}, "merge"), ({"TEST_RUN_TIER": ""}, ""), ({"TEST_RUN_TIER": "merge"}, "merge")]
@@ -81,16 +104,6 @@ class TestWhatIsStarted:
         checkout.stub(".venv/bin/coverage", 'echo "tier: $TEST_RUN_TIER."')
 
         assert f"tier: {tier}." in checkout.run("make", "check", **asked).stdout.splitlines()
-
-    def test_a_slice_is_of_every_layer_and_those_without_a_cluster_have_nothing_beside_them(
-        self, checkout: Checkout
-    ) -> None:
-        checkout.run("make", "rest")
-
-        assert checkout.calls() == [
-            "python -m pytest -p tests.run.selection -n2 --dist=loadfile tests/unit tests/protocol",
-            "python -m tests.run layer --at-once 1 --beside tests/api tests/e2e",
-        ]
 
     def test_the_oldest_kubernetes_replaces_the_one_that_runs(self, checkout: Checkout) -> None:
         for minor in ("1.36", "1.34"):
@@ -115,23 +128,10 @@ class TestWhatIsStarted:
         assert (done.returncode, done.stderr) == (0, "")
         assert checkout.calls() == ["python -m tests.run test --tier merge check e2e"]
 
-    def test_everything_several_times(self, checkout: Checkout) -> None:
-        checkout.run("make", "soak", "N=2")
-
-        assert checkout.calls() == [
-            "id -u",
-            "python -m tests.run soak --tier merge --times 2 check neighbours cluster api-and-e2e",
-        ]
-
     def test_a_red_run_is_a_failure(self, checkout: Checkout) -> None:
         checkout.stub(".venv/bin/python", "exit 1")
 
         assert checkout.run("make", "test").returncode == 2
-
-    def test_the_cluster_and_its_images(self, checkout: Checkout) -> None:
-        checkout.run("make", "cluster")
-
-        assert checkout.calls() == ["python -m testbed.kube up", "python -m testbed.kube images"]
 
     @pytest.mark.parametrize("program", ["ruff", "coverage", "python", "mypy"])
     def test_each_part_of_the_checks_can_fail(self, checkout: Checkout, program: str) -> None:
@@ -141,11 +141,6 @@ class TestWhatIsStarted:
 
         assert done.returncode == 2
         assert "something is wrong" in done.stdout
-
-    def test_words_for_pytest_are_passed_on(self, checkout: Checkout) -> None:
-        checkout.run("make", "e2e", "PYTEST_ARGS=-k mpirun -x")
-
-        assert checkout.calls() == ["python -m tests.run layer tests/e2e -k mpirun -x"]
 
     def test_a_cluster_is_removed_even_when_the_environment_is_out_of_date(self, checkout: Checkout) -> None:
         os.utime(checkout.root / ".venv" / ".ready", (0, 0))
@@ -163,7 +158,7 @@ class TestWhatIsStarted:
 
 
 class TestTheEnvironment:
-    def test_it_is_made_again_when_the_project_file_changed(self, checkout: Checkout) -> None:
+    def test_the_environment_is_made_again_when_the_project_file_changed(self, checkout: Checkout) -> None:
         os.utime(checkout.root / ".venv" / ".ready", (0, 0))
         checkout.stub("python3")
 
@@ -198,7 +193,7 @@ class TestAgentAndKeeper:
         ),
     ]
 
-    def test_they_are_built_for_each_architecture(self, checkout: Checkout) -> None:
+    def test_programs_are_built_for_each_architecture(self, checkout: Checkout) -> None:
         for name in PROGRAMS:
             (checkout.root / name).unlink()
 
@@ -217,7 +212,7 @@ class TestAgentAndKeeper:
             ("common/watch.c", BUILT),
         ],
     )
-    def test_one_is_built_again_when_a_source_of_it_is_newer(
+    def test_a_program_is_built_again_when_a_source_of_it_is_newer(
         self, checkout: Checkout, source: str, built: list[str]
     ) -> None:
         for name in PROGRAMS:
@@ -234,7 +229,7 @@ class TestAgentAndKeeper:
     @pytest.mark.parametrize(
         "target", ["check", "unit", "protocol", "api", "e2e", "api-and-e2e", "cluster", "demo"]
     )
-    def test_what_uses_them_has_them_built_first(self, checkout: Checkout, target: str) -> None:
+    def test_targets_that_use_programs_build_them_first(self, checkout: Checkout, target: str) -> None:
         for name in PROGRAMS:
             (checkout.root / name).unlink()
 
@@ -250,7 +245,7 @@ class TestAgentAndKeeper:
 
         assert (*agents, *keepers) == PROGRAMS
 
-    def test_they_are_removed_with_the_environment(self, checkout: Checkout) -> None:
+    def test_programs_are_removed_with_the_environment(self, checkout: Checkout) -> None:
         checkout.run("make", "clean")
 
         assert [name for name in (*PROGRAMS, ".venv") if (checkout.root / name).exists()] == []
@@ -287,14 +282,25 @@ class TestWhenItCannot:
         assert "/bin/false can't make .venv; as root: apt-get install python3-venv" in done.stderr
         assert checkout.calls() == []
 
-    def test_without_busybox_the_checks_say_how_to_install_it_and_start_nothing(self, checkout: Checkout) -> None:
+    @pytest.mark.parametrize(
+        ("variable", "remedy"),
+        [
+            pytest.param("BUSYBOX=no-such-shell", BUSYBOX_REMEDY, id="busybox"),
+            pytest.param(
+                "QEMU=no-such-machine",
+                "the tests need no-such-machine; as root: apt-get install qemu-user-static",
+                id="the other architecture's machine",
+            ),
+        ],
+    )
+    def test_checks_without_a_program_say_how_to_install_it_and_start_nothing(
+        self, checkout: Checkout, variable: str, remedy: str
+    ) -> None:
         (checkout.root / ".venv" / ".ready").unlink()
 
-        done = checkout.run("make", "check", "BUSYBOX=no-such-shell")
+        done = checkout.run("make", "check", variable)
 
-        assert done.returncode == 2
-        assert done.stdout == ""
-        assert done.stderr.splitlines()[0] == BUSYBOX_REMEDY
+        assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (2, "", remedy)
         assert checkout.calls() == []
 
     def test_root_gets_what_is_missing_installed(self, checkout: Checkout) -> None:
@@ -312,48 +318,34 @@ class TestWhenItCannot:
             ),
         ]
 
-    def test_root_gets_the_shell_that_is_missing_installed(self, checkout: Checkout) -> None:
-        shell = checkout.root / "shell"
-        checkout.stub("apt-get", f"test $2 = update || install -m 755 /bin/true {shell}")
-
-        done = checkout.run("make", "system", "PYTHON=/usr/bin/python3", f"BUSYBOX={shell}")
-
-        assert done.returncode == 0
-        assert any("busybox-static" in call for call in checkout.calls())
-
-    def test_without_the_other_architectures_machine_the_checks_say_how_to_install_it_and_start_nothing(
-        self, checkout: Checkout
+    @pytest.mark.parametrize(
+        ("variable", "package"), [("BUSYBOX", "busybox-static"), ("QEMU", "qemu-user-static")]
+    )
+    def test_root_gets_one_program_that_is_missing_installed(
+        self, checkout: Checkout, variable: str, package: str
     ) -> None:
-        done = checkout.run("make", "check", "QEMU=no-such-machine")
+        program = checkout.root / "program"
+        checkout.stub("apt-get", f"test $2 = update || install -m 755 /bin/true {program}")
 
-        assert done.returncode == 2
-        assert done.stderr.splitlines()[0] == (
-            "the tests need no-such-machine; as root: apt-get install qemu-user-static"
-        )
-        assert checkout.calls() == []
-
-    def test_root_gets_the_other_architectures_machine_installed(self, checkout: Checkout) -> None:
-        machine = checkout.root / "machine"
-        checkout.stub("apt-get", f"test $2 = update || install -m 755 /bin/true {machine}")
-
-        done = checkout.run("make", "system", "PYTHON=/usr/bin/python3", f"QEMU={machine}")
+        done = checkout.run("make", "system", "PYTHON=/usr/bin/python3", f"{variable}={program}")
 
         assert done.returncode == 0
-        assert any("qemu-user-static" in call for call in checkout.calls())
+        assert any(package in call for call in checkout.calls())
 
-    def test_somebody_else_is_told_which_shell_to_install(self, checkout: Checkout) -> None:
+    @pytest.mark.parametrize(
+        ("variables", "remedy"),
+        [
+            pytest.param(("PYTHON=/usr/bin/python3", "BUSYBOX=no-such-shell"), BUSYBOX_REMEDY, id="a shell"),
+            pytest.param(("PYTHON=/bin/false",), "as root: apt-get install python3-venv", id="Python"),
+        ],
+    )
+    def test_a_user_without_root_is_told_what_to_install(
+        self, checkout: Checkout, variables: tuple[str, ...], remedy: str
+    ) -> None:
         checkout.stub("id", AS_SOMEBODY)
 
-        done = checkout.run("make", "system", "PYTHON=/usr/bin/python3", "BUSYBOX=no-such-shell")
+        done = checkout.run("make", "system", *variables)
 
         assert done.returncode == 2
-        assert BUSYBOX_REMEDY in done.stderr
-
-    def test_somebody_else_is_told_what_to_install(self, checkout: Checkout) -> None:
-        checkout.stub("id", AS_SOMEBODY)
-
-        done = checkout.run("make", "system", "PYTHON=/bin/false")
-
-        assert done.returncode == 2
-        assert "as root: apt-get install python3-venv" in done.stderr
+        assert remedy in done.stderr
         assert checkout.calls() == ["id -u"]

@@ -56,7 +56,7 @@ class TestAgentAndKeeper:
     def test_there_is_none_for_any_other(self, architecture: str) -> None:
         assert (agent.path(architecture), keeper.read(architecture)) == (None, None)
 
-    def test_they_are_in_the_wheel_that_is_built_of_the_source_distribution(self, tmp_path: Path) -> None:
+    def test_programs_are_in_the_wheel_that_is_built_of_the_source_distribution(self, tmp_path: Path) -> None:
         """As `python -m build` does it: what a source distribution lacks no wheel of it has."""
         build("sdist", PROJECT, tmp_path)
         subprocess.run(["tar", "-x", "-f", next(tmp_path.glob("*.tar.gz"))], cwd=tmp_path, check=True, timeout=60)

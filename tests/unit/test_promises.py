@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.promises.files import PAGE, all_proofs
-from tests.promises.finder import MisplacedMark, Proof, Tier, proofs
-from tests.promises.page import COMMAND, page
-from tests.promises.rules import broken
+from tests.promises.finder import MisplacedMark, Proof, Tier, all_proofs, proofs
+from tests.promises.page import COMMAND, PAGE, broken, page
 
 WORDS = "A lost node ends it."
 E2E = "tests/e2e/rsh/test_deaths.py"
@@ -99,7 +97,7 @@ class TestTiers:
             ),
         ],
     )
-    def test_what_is_only_in_the_full_tier_is_known_as_such(self, text: str) -> None:
+    def test_a_test_of_the_full_tier_alone_is_known_as_such(self, text: str) -> None:
         [(_, tier)] = marked(text.format(f'promise("{WORDS}", of="mpirt-rsh")'))
 
         assert tier is Tier.FULL
@@ -164,7 +162,7 @@ class TestRules:
             pytest.param([proof("mpirt-rsh ends with 0.")], id="a sentence that begins with a program"),
         ],
     )
-    def test_what_is_proved(self, proven: list[Proof]) -> None:
+    def test_a_proven_promise_is_fine(self, proven: list[Proof]) -> None:
         assert broken(proven) == []
 
     @pytest.mark.parametrize(
@@ -188,7 +186,7 @@ class TestRules:
             ),
         ],
     )
-    def test_what_is_not(self, proven: list[Proof], problem: str) -> None:
+    def test_a_promise_without_proof_is_named(self, proven: list[Proof], problem: str) -> None:
         assert broken(proven) == [f"{WORDS!r}: {problem}"]
 
     @pytest.mark.parametrize(
@@ -207,7 +205,7 @@ class TestRules:
             "'A node, ends it.': the same as 'A node ends it.'"
         ]
 
-    def test_one_promise_has_one_subject_which_is_known(self) -> None:
+    def test_a_promise_has_one_known_subject(self) -> None:
         [line] = broken([proof(), proof(of="cooking")])
 
         assert line.startswith(f"{WORDS!r}: its subject is cooking and mpirt-rsh, not one of mpirt-rsh, ")

@@ -1,5 +1,5 @@
 """
-JSON of the API server into values, whatever anybody has stored there.
+JSON of the API server into values, however deeply stored objects are nested.
 
 Owns: what becomes of a text that is nested too deeply. The API server stores 10,000 levels of what it does not
 look into, such as an object's managedFields, and json.loads raises RecursionError at a depth that depends on the
@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any
 
-from mpirt.controller.model.nesting import DEEPEST
+from mpirt.controller.model.reading import DEEPEST
 
 # An object within a list or an event is read to more levels than the cache keeps, so that what the cache holds
 # does not depend on how the object arrived.

@@ -86,7 +86,7 @@ class Discovery:
         return self.resource
 
     def problem(self) -> str:
-        """Return why no version can be used; empty if one can, or nobody has asked yet."""
+        """Return why no version can be used; empty if one can, or before the first answer."""
         return self._problem
 
     def _served(self) -> Resource | None:
@@ -110,7 +110,7 @@ class Discovery:
         return Unserved(f"the API server serves no {kind} of {wanted}; {self._remedy}")
 
     def _others(self) -> list[str]:
-        """Return the versions in which the kind is served, given that none of them is known here."""
+        """Return the versions in which the kind is served, given that this controller knows no such version."""
         group, known = self.resource.group, {each.api_version for each in self._versions}
         served = [f"{group}/{text(row, 'version')}" for row in rows(self._answer(group).body, "versions")]
         return [each for each in served if each not in known and self._has_kind(self._answer(each))]

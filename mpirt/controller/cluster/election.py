@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from mpirt.controller.model.reading import Body, number, table, text
+from mpirt.controller.model.reading import Body, number, table, text, version_of
 from mpirt.errors import SpecError
 
 _LONGEST_WRITE = 5.0
@@ -55,9 +55,9 @@ def seen(body: Body, before: Seen | None, now: float, terms: Terms) -> Seen:
     """
     Return what the Lease says, and since when; `before` if its resourceVersion has not changed.
 
-    Without a valid duration it has ours: nobody takes it from a holder at once.
+    Without a valid duration it has ours: a holder does not lose it at once.
     """
-    version = text(table(body, "metadata"), "resourceVersion")
+    version = version_of(body)
     if before is not None and before.version == version:
         return before
     spec = table(body, "spec")
@@ -67,7 +67,7 @@ def seen(body: Body, before: Seen | None, now: float, terms: Terms) -> Seen:
 
 def is_lease(body: Body) -> bool:
     """Whether an answer is an object, and not the page of a proxy."""
-    return text(table(body, "metadata"), "resourceVersion") != ""
+    return version_of(body) != ""
 
 
 def is_free(lease: Seen, identity: str, now: float) -> bool:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Protocol
 
+from mpirt.backoff import Backoff
 from mpirt.controller.cluster.decoding import decode
 from mpirt.controller.cluster.discovery import BadAnswer, Forbidden, OtherVersion, Unserved
 from mpirt.controller.cluster.link import Answer, Away, Link, Request, Stream, path
@@ -30,8 +31,8 @@ _WATCH_SECONDS = 300
 # A bookmark arrives every minute. A connection that has been silent for longer may be half-open.
 _SILENT = 100.0
 _LIST_WITHIN = 60.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
-# The pauses between two looks for an optional kind, which nobody may ever install, or allow this process to read.
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
+# The pauses between two looks for an optional kind, which may never be installed, or never be readable here.
 # They soon become long: a cluster in peace is asked for next to nothing. A CRD is applied more often than a
 # permission is granted; but an API server that has just begun refuses everything until it has read its roles.
 _LOOKS_IF_UNSERVED = (1.0, 4.0, 16.0, 60.0)
@@ -116,6 +117,7 @@ class Informer:
         self._chance = chance
         self._clock = clock
         self._version = ""
+        self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, chance)
         self._failures = 0
         self._looks = 0
         self._heard = self._clock()
@@ -158,7 +160,7 @@ class Informer:
                 self._version = ""
                 # Ordinary after an interruption, and where nothing of the kind has changed for long.
                 self._log.info("watch expired; listing again", kind=self.resource.kind)
-                self._wait(pause(1, self._chance(), 0.0))
+                self._wait(Backoff(_FIRST_PAUSE, _LONGEST_PAUSE, self._chance).next())
             except (Unserved, Forbidden) as error:
                 self._version = ""
                 if self.source.optional:
@@ -185,10 +187,10 @@ class Informer:
         if self._failures in (0, 5):
             self._log.warning("watch interrupted", kind=self.resource.kind, error=why)
         self._failures += 1
-        self._wait(pause(self._failures, self._chance(), at_least))
+        self._wait(self._backoff.next(at_least or None))
 
     def _do_without(self, error: Unserved | Forbidden) -> None:
-        """There are no objects of this kind until somebody installs it, or grants the permission to read it."""
+        """There are no objects of this kind until it is installed, or the permission to read it is granted."""
         self._sink.unreadable(self.resource.kind)
         if str(error) != self.problem or not self._looks:
             write = self._log.warning if isinstance(error, OtherVersion) else self._log.info
@@ -209,6 +211,7 @@ class Informer:
     def _well(self) -> None:
         self._heard = self._clock()
         self._looks, self.problem = 0, ""
+        self._backoff.reset()
         if self._failures:
             self._failures = 0
             self._log.info("watch restored", kind=self.resource.kind)
@@ -297,12 +300,6 @@ class Informer:
     def _query(self, **words: str) -> dict[str, str]:
         chosen = {"labelSelector": self._where.labels, "fieldSelector": self._where.fields}
         return words | {name: each for name, each in chosen.items() if each}
-
-
-def pause(failures: int, chance: float, at_least: float) -> float:
-    """Return the seconds until the next attempt, with jitter, so that informers do not come back all at once."""
-    longest: float = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(failures, 32))
-    return max(longest * (0.5 + chance / 2), at_least * (1 + chance / 5))
 
 
 def look_again(looks: int, chance: float, error: Unserved | Forbidden) -> float:

@@ -17,12 +17,12 @@ from typing import Protocol
 from mpirt.controller.cluster import election
 from mpirt.controller.cluster.election import Seen, Terms
 from mpirt.controller.cluster.link import Answer, Away, Request, path
+from mpirt.controller.model.actions import CONFLICT, NOT_FOUND
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body
 from mpirt.controller.monitoring.logs import Log, report_mistake
 
 _LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
-_NOT_FOUND, _CONFLICT = 404, 409
 
 
 class Api(Protocol):
@@ -102,7 +102,7 @@ class Elector:
         return min(self._terms.retry / 4, left)
 
     def _turn(self) -> None:
-        begun, told = _now(), self._trouble
+        begun, before = _now(), self._trouble
         self._trouble = ""
         try:
             if self._try(begun):
@@ -111,16 +111,16 @@ class Elector:
             self._note(str(error))
         except Exception as error:  # noqa: BLE001  not renewed, and given up at the deadline like any other lease
             self._note(f"{type(error).__name__}: {error}")
-            if self._trouble != told:
+            if self._trouble != before:
                 report_mistake(self._log, error, lease="/".join(self._where))
-        if self._trouble not in ("", told):
+        if self._trouble not in ("", before):
             self._log.warning("lease not renewed", lease="/".join(self._where), error=self._trouble)
 
     def _try(self, now: float) -> bool:
         # The holder knows the resourceVersion and need not read the Lease first.
         if not self.leads() or not self._body:
             answer = self._ask("get", "GET")
-            if answer.code == _NOT_FOUND:
+            if answer.code == NOT_FOUND:
                 return self._create()
             if not answer.is_good:
                 self._note(answer.message)
@@ -129,7 +129,7 @@ class Elector:
                 return False
         lease = self._seen
         if lease is not None and lease.holder not in ("", self._identity):
-            # Another replica is the holder, whoever wrote that: it may write from now on.
+            # Another replica is the holder, by whatever write: it may write from now on.
             self._until = float("-inf")
         if lease is None or not election.is_free(lease, self._identity, now):
             return False
@@ -150,9 +150,9 @@ class Elector:
     def _took(self, answer: Answer, now: float) -> bool:
         if answer.is_good and self._look(answer.body, now):
             return self._is_mine()
-        # Another replica was faster, or somebody edited the Lease: read it before the next attempt.
+        # Another replica was faster, or the Lease was edited: read it before the next attempt.
         self._body = {}
-        if not answer.is_good and answer.code != _CONFLICT:
+        if not answer.is_good and answer.code != CONFLICT:
             self._note(answer.message)
         return False
 

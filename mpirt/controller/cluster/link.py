@@ -1,14 +1,15 @@
 """
 Sends requests to the API server.
 
-Owns: connections, credentials and time-outs, all by means of the kubernetes package; the paths of objects. A
-response with any status code is returned as an Answer; without a response, Away is raised. Nothing is retried
-here: the caller knows whether that is safe.
+Owns: connections and time-outs, by means of the kubernetes package; the paths of objects. Endpoint, credentials
+and TLS are kubeapi's, as in all programs. A response with any status code is returned as an Answer; without a
+response, Away is raised. Only a request that was not authenticated is sent again, if there are newer credentials.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -18,16 +19,19 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import urllib3
-from kubernetes import client, config
+from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from kubernetes.client.rest import RESTClientObject
-from kubernetes.config import ConfigException
 
 from mpirt import names
 from mpirt.controller.cluster.decoding import decode
+from mpirt.controller.model.actions import is_good
 from mpirt.controller.model.kinds import Resource
-from mpirt.controller.model.outcomes import is_good
-from mpirt.errors import ConfigError
+from mpirt.errors import ConfigError, MpirtError
+from mpirt.kubeapi.access.credentials import Certificate, Credentials
+from mpirt.kubeapi.access.endpoint import Endpoint, find_endpoint, in_cluster
+from mpirt.kubeapi.access.steps import Deadline, run
+from mpirt.kubeapi.request.tls import proxy_context, tls_context
 
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
@@ -35,6 +39,8 @@ JSON_PATCH = "application/json-patch+json"
 # Enough for a watch of each kind, each worker and the lease.
 _CONNECTIONS = 32
 _CONNECT_WITHIN = 3.0
+# For a credential plugin; other credentials are there at once.
+_CREDENTIALS_WITHIN = 60.0
 _READ_AT_ONCE = 1 << 16
 # A proxy in front of the API server may ask for an unreasonably long wait.
 _LONGEST_RETRY_AFTER = 300.0
@@ -124,11 +130,14 @@ class Stream:
 class Link:
     """Access to one API server. Every method may be called from any thread."""
 
-    def __init__(self, configuration: client.Configuration, count: Count) -> None:
-        self._configuration = configuration
+    def __init__(self, endpoint: Endpoint, count: Count) -> None:
+        """Raises ConfigError if the credentials or the CA can't be read."""
+        self._endpoint = endpoint
         self._count = count
-        self._rest = RESTClientObject(configuration)
         self._credentials = threading.Lock()
+        self._rest: RESTClientObject | None = None
+        self._shown: Certificate | None = None
+        self._client(Deadline(_CREDENTIALS_WITHIN))
 
     def ask(self, request: Request) -> Answer:
         """Send a request and return the answer. Raises Away."""
@@ -156,35 +165,85 @@ class Link:
 
     def close(self) -> None:
         """Close all connections."""
-        self._rest.close()
+        if self._rest is not None:
+            self._rest.close()
 
     def _send(self, request: Request) -> urllib3.BaseHTTPResponse:
+        used, response = self._send_once(request)
+        if response.status != HTTPStatus.UNAUTHORIZED:
+            return response
+        # Tokens are replaced under a running program.
+        self._endpoint.source.renew(used)
+        fresh, again = used, response
+        with contextlib.suppress(Away):
+            fresh, _ = self._ready(request)
+        if fresh != used:
+            response.drain_conn()
+            _, again = self._send_once(request)
+        return again
+
+    def _send_once(self, request: Request) -> tuple[Credentials, urllib3.BaseHTTPResponse]:
+        credentials, rest = self._ready(request)
         query = f"?{urlencode(request.query)}" if request.query else ""
         code = 0
         try:
-            asked = self._rest.request(
+            asked = rest.request(
                 request.method,
-                self._configuration.host + request.path + query,
-                headers=self._headers(request.content),
+                f"https://{self._endpoint.name}{self._endpoint.base_path}{request.path}{query}",
+                headers=_headers(request.content, credentials),
                 body=request.body,
                 _request_timeout=_time_limit(request),
             )
             response: urllib3.BaseHTTPResponse = asked.response
             code = response.status
         except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
+            if isinstance(error, ApiException):
+                # How the package reports a TLS failure: the CA may have been replaced.
+                self._rest = None
             raise Away(_said(error)) from error
         finally:
             self._count(request.verb, request.resource, code)
-        return response
+        return credentials, response
 
-    def _headers(self, content: str) -> dict[str, str]:
-        headers = {"Accept": JSON, "Content-Type": content, "User-Agent": names.CONTROLLER}
-        # Reading the token may refresh it, which changes the configuration.
+    def _ready(self, request: Request) -> tuple[Credentials, RESTClientObject]:
+        try:
+            return self._client(Deadline(min(request.within, _CREDENTIALS_WITHIN)))
+        except MpirtError as error:
+            self._count(request.verb, request.resource, 0)
+            raise Away(str(error)) from error
+
+    def _client(self, deadline: Deadline) -> tuple[Credentials, RESTClientObject]:
+        """The credentials of this moment, and a client that shows their certificate."""
         with self._credentials:
-            token = self._configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
-        if token:
-            headers["Authorization"] = token
-        return headers
+            credentials = run(self._endpoint.source.credentials(deadline))
+            if self._rest is None or self._shown != credentials.certificate:
+                self._rest = _rest_client(self._endpoint, credentials.certificate)
+                self._shown = credentials.certificate
+            return credentials, self._rest
+
+
+def _rest_client(endpoint: Endpoint, certificate: Certificate | None) -> RESTClientObject:
+    """The kubernetes package's client, with TLS as kubeapi has it."""
+    proxy = endpoint.proxy
+    # An empty text, for with None the package reads the environment.
+    configuration = client.Configuration(
+        host=f"https://{endpoint.name}", proxy=proxy.url if proxy else "", no_proxy="", retries=False,
+        tls_server_name=endpoint.server_name or None, connection_pool_maxsize=_CONNECTIONS,
+    )  # fmt: skip
+    if proxy is not None and proxy.authorization is not None:
+        configuration.proxy_headers = {"Proxy-Authorization": f"Basic {proxy.authorization.reveal()}"}
+    if proxy is not None and proxy.scheme == "https":
+        configuration.proxy_ssl_context = proxy_context(endpoint.ca)
+    made = RESTClientObject(configuration)
+    made.pool_manager.connection_pool_kw["ssl_context"] = tls_context(endpoint.ca, certificate)
+    return made
+
+
+def _headers(content: str, credentials: Credentials) -> dict[str, str]:
+    headers = {"Accept": JSON, "Content-Type": content, "User-Agent": names.CONTROLLER}
+    if credentials.token is not None:
+        headers["Authorization"] = f"Bearer {credentials.token.reveal()}"
+    return headers
 
 
 def _time_limit(request: Request) -> float | tuple[float, float]:
@@ -194,28 +253,19 @@ def _time_limit(request: Request) -> float | tuple[float, float]:
     return min(_CONNECT_WITHIN, request.within), request.within
 
 
+def endpoint_of(kubeconfig: str) -> Endpoint:
+    """The API server of the kubeconfig; without one, of this pod, else of ~/.kube/config. Raises ConfigError."""
+    if kubeconfig:
+        try:
+            return find_endpoint({**os.environ, "KUBECONFIG": kubeconfig})
+        except ConfigError as error:
+            raise ConfigError(f"no API server configured: {error}; is --kubeconfig right?") from error
+    return in_cluster(os.environ) if os.environ.get("KUBERNETES_SERVICE_HOST") else find_endpoint(os.environ)
+
+
 def connect(kubeconfig: str, *, count: Count) -> Link:
-    """Return a link to the API server of the kubeconfig; without one, of this pod, else of ~/.kube/config."""
-    configuration = client.Configuration()
-    try:
-        if kubeconfig:
-            config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
-        else:
-            _load_default(configuration)
-    except (ConfigException, OSError, ValueError, TypeError) as error:
-        raise ConfigError(
-            f"no API server configured: {_said(error)}; set --kubeconfig or run in a cluster"
-        ) from error
-    configuration.retries = False
-    configuration.connection_pool_maxsize = _CONNECTIONS
-    return Link(configuration, count)
-
-
-def _load_default(configuration: client.Configuration) -> None:
-    try:
-        config.load_incluster_config(client_configuration=configuration)
-    except ConfigException:
-        config.load_kube_config(client_configuration=configuration)
+    """Return a link to the API server of endpoint_of(). Raises ConfigError."""
+    return Link(endpoint_of(kubeconfig), count)
 
 
 def _retry_after(response: urllib3.BaseHTTPResponse) -> float:

@@ -1,15 +1,18 @@
 """
-Asks worker pods whether they are in use.
+Asks worker pods whether they are in use, by a short program that runs in the pod.
 
-Owns: the threads that ask. Which pod is next is decided in shares.py. The program that answers is the keeper in
-the worker, started by an exec; docs/keeper.md has what it prints. Every method may be called from any thread.
+Owns: the threads that ask, and their WebSockets, each with one deadline for all of it. Which pod is next is
+decided in shares.py. The program that answers is the keeper in the worker, started by an exec; docs/keeper.md has
+what it prints. Long commands, and those that must outlive a broken connection, are mpirt-rsh's.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import select
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -17,11 +20,98 @@ from typing import Protocol
 from mpirt import names
 from mpirt.controller.cluster.link import Away
 from mpirt.controller.cluster.shares import Shares, Turn
-from mpirt.controller.model.proofs import Answer, Question
+from mpirt.controller.model.actions import Answer, Question
 from mpirt.controller.model.spec import JobKey
+from mpirt.errors import MpirtError
+from mpirt.kubeapi.access.endpoint import Endpoint
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request import channels, websocket
+from mpirt.kubeapi.request.answers import ProtocolRefused
+from mpirt.kubeapi.request.asks import Ask, exec_in_pod
+from mpirt.kubeapi.request.dial import Dialer
+from mpirt.kubeapi.request.execs import ExecApi, Upgraded
+
+_LONGEST = 4096
+_MASK = 4
+
+
+class PodExecutor:
+    """Runs programs in pods. May be used by several threads: each run has a connection of its own."""
+
+    def __init__(self, endpoint: Callable[[], Endpoint]) -> None:
+        """`endpoint` finds the API server; it is called for each run, and may raise MpirtError."""
+        self._endpoint = endpoint
+
+    def run(self, namespace: str, pod: str, container: str, command: tuple[str, ...], *, within: float) -> Output:
+        """Run a program and return its output. Raises Away if that fails."""
+        deadline = Deadline(within)
+        try:
+            api = ExecApi(Dialer(self._endpoint()))
+            try:
+                asked = exec_in_pod(namespace, pod, container=container, command=command)
+                return _output(_opened(api, asked, deadline), deadline)
+            finally:
+                api.close()
+        except (MpirtError, OSError) as error:
+            raise Away(str(error)) from error
+
+
+def _opened(api: ExecApi, asked: Ask, deadline: Deadline) -> Upgraded:
+    try:
+        return api.open_exec(asked, (channels.V4,), deadline)
+    except ProtocolRefused:
+        return api.open_exec(asked, (channels.V5,), deadline)
+
+
+def _output(upgraded: Upgraded, deadline: Deadline) -> Output:
+    """Read until the program's end is reported."""
+    parser, stdout = channels.Channels(), bytearray()
+    try:
+        for message in _messages(upgraded, deadline):
+            match parser.receive(message):
+                case channels.Output(stream=channels.STDOUT, data=data) if len(stdout) < _LONGEST:
+                    stdout += data
+                case channels.Succeeded():
+                    return Output(stdout.decode("ascii", "replace"), 0)
+                case channels.ExitedWith(code=code):
+                    return Output(stdout.decode("ascii", "replace"), code)
+                case channels.Failed(message=problem):
+                    raise Away(problem)
+    finally:
+        upgraded.stream.close()
+    raise Away("the connection ended before the program's end was reported")
+
+
+def _messages(upgraded: Upgraded, deadline: Deadline) -> Iterator[bytes]:
+    reader = websocket.FrameReader()
+    for data in _received(upgraded, deadline):
+        for event in reader.feed(data):
+            match event:
+                case websocket.Message(data=message):
+                    yield message
+                case websocket.Ping(data=ping):
+                    upgraded.stream.write(websocket.pong(ping, os.urandom(_MASK)))
+                case websocket.Closed():
+                    return
+
+
+def _received(upgraded: Upgraded, deadline: Deadline) -> Iterator[bytes]:
+    """Yield what arrives until the connection ends. Raises Away at the deadline."""
+    stream, data = upgraded.stream, upgraded.leftover or None
+    while data != b"":
+        if data is not None:
+            yield data
+        elif deadline.passed():
+            raise Away(f"no answer within {deadline}")
+        else:
+            poll = select.poll()
+            poll.register(stream.fileno(), stream.wants)
+            poll.poll(deadline.left() * 1000)
+        data = stream.read()
+
 
 _WITHIN = 15.0
-# Without a keeper for the machine nobody knows. `probe` fails if the file is for another processor.
+# Without a keeper for the machine it is unknown. `probe` fails if the file is for another processor.
 COMMAND = (
     "/bin/sh",
     "-c",
@@ -107,9 +197,9 @@ class Questions:
             return None, str(error)
         except Exception as error:  # noqa: BLE001  or its place would be taken for ever
             return None, f"internal error; please report it: {type(error).__name__}: {error}"
-        told = _ANSWER.fullmatch(found.stdout)
-        if found.code == 0 and told is not None:
-            return int(told[1]), ""
+        answer = _ANSWER.fullmatch(found.stdout)
+        if found.code == 0 and answer is not None:
+            return int(answer[1]), ""
         if found.code == _NO_KEEPER:
             return None, f"no keeper in {names.MPI_FOLDER} of the pod fits its machine"
         return None, f"its keeper ended with {found.code}, and printed {found.stdout[:100]!r}"

@@ -5,8 +5,8 @@ Owns: the pauses between two questions to the same pod, and the shares of the pl
 for as long as the pod takes. A tenant can make its pods hang, so it must not be able to delay the others:
 
 - Namespaces take turns; so do the jobs of one, and the pods of a job.
-- A namespace takes another place only if more are free than it has: alone it gets half of them, and whoever comes
-  later finds some free, however many namespaces hang. A job gets at most a quarter.
+- A namespace takes another place only if more are free than it has: alone it gets half of them, and those that
+  come later find some free, however many namespaces hang. A job gets at most a quarter.
 - Slow pods, all together, get at most a quarter. Those that don't answer at all are asked less and less often.
 
 No threads, no clock, no I/O.
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from mpirt.controller.model.proofs import Answer, Question
+from mpirt.controller.model.actions import Answer, Question
 from mpirt.controller.model.spec import JobKey
 
 PLACES = 32
@@ -102,7 +102,7 @@ class Shares:
     def __init__(self, places: int = PLACES) -> None:
         self._places = places
         self._jobs: dict[JobKey, _Job] = {}
-        # The jobs that wait, by namespace; whoever had a turn becomes the last one.
+        # The jobs that wait, by namespace; the one that had a turn becomes the last.
         self._order: OrderedDict[str, OrderedDict[JobKey, None]] = OrderedDict()
         self._turns: dict[str, Turn] = {}
         # The namespaces in which a pod was slow of late, and until when that counts.

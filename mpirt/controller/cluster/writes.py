@@ -17,12 +17,14 @@ from mpirt.controller.model.actions import (
     Delete,
     Find,
     Operation,
+    Outcome,
     Patch,
+    Unavailable,
     WriteStatus,
     is_object,
+    outcome,
 )
 from mpirt.controller.model.kinds import Resource
-from mpirt.controller.model.outcomes import Outcome, Unavailable, outcome
 from mpirt.controller.model.reading import Body
 from mpirt.controller.model.spec import JobKey
 
@@ -59,7 +61,7 @@ class Writer:
         return outcome(action, answer.code, answer.body, retry_after=answer.retry_after)
 
     def read(self, kind: str, namespace: str, name: str) -> Body | None:
-        """Return an object as it is now; None if it can't be read or does not exist."""
+        """Read an object from the API server; None if it can't be read or does not exist."""
         resource = self._resource(kind)
         try:
             answer = self._link.ask(self._get(resource, path(resource, namespace, name)))

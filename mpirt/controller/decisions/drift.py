@@ -16,11 +16,10 @@ from typing import Any
 
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete, Manifest, Operation, Patch, is_object, pointer
-from mpirt.controller.model.digests import digest
 from mpirt.controller.model.objectnames import GENERATION_ANNOTATION, TEMPLATE_ANNOTATION
-from mpirt.controller.model.reading import rows, table
-from mpirt.controller.observed.digested import digested
-from mpirt.controller.observed.observe import Live, digest_of
+from mpirt.controller.model.reading import digest, rows, table
+from mpirt.controller.observed.facts import Live, digest_of
+from mpirt.controller.observed.slim import digested
 
 _Path = tuple[str, ...]
 
@@ -119,7 +118,7 @@ def _section_changes(wanted: Manifest, live: Live, sections: _Sections) -> Itera
 
 def _template_changes(wanted: Manifest, live: Live) -> Iterator[Operation]:
     # The annotation says generation + 1 if our last write did not raise the generation, because it changed nothing
-    # in the spec. It is missing if somebody stripped it, which changes the annotations, but not the template.
+    # in the spec. It is missing if another client stripped it: the template is then unchanged.
     untouched = ("", str(live.generation), str(live.generation + 1))
     is_untouched = live.annotations.get(GENERATION_ANNOTATION, "") in untouched
     if not is_untouched or digest_of(live, TEMPLATE_ANNOTATION) != _annotations(wanted)[TEMPLATE_ANNOTATION]:

@@ -1,30 +1,37 @@
 """
-Dry runs of the pod templates, made before anything is created, changed or deleted for their sake.
+What keeps a job from being acted on: pod templates that fail a dry run, remembered rejections, objects of others.
 
-Owns: which templates are tried, and which field of the job a rejection refers to. A template is tried inside the
-object that will hold it, a Job or a StatefulSet, with its name and all its labels, so that policies judge the same
-object as later. A changed template of bare workers is not: a worker leaves only after its successor was created.
+Owns: which templates are tried before anything is created, changed or deleted for their sake, which rejections
+still matter, which field of the job each refers to, and which objects of others are in the way. No I/O.
+
+A template is tried inside the object that will hold it, a Job or a StatefulSet, with its name and all its labels,
+so that policies judge the same object as later. A changed template of bare workers is not tried: a worker leaves
+only after its successor was created.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import timedelta
+
 from mpirt.controller.manifests.launcher import launcher_job
-from mpirt.controller.manifests.worker_pod import worker_pod
-from mpirt.controller.manifests.workers import stateful_set
+from mpirt.controller.manifests.workers import stateful_set, worker_pod
+from mpirt.controller.messages.causes import whose
+from mpirt.controller.messages.status import Obstacle
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Create, Manifest, Rejection
-from mpirt.controller.model.digests import digest
+from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, worker_name
+from mpirt.controller.model.reading import digest, shortened
 from mpirt.controller.model.roster import Roster
 from mpirt.controller.model.spec import JobSpec, Settings
-from mpirt.controller.observed.facts import job_end
-from mpirt.controller.observed.observe import Live, Observed, digest_of
+from mpirt.controller.observed.facts import Live, Observed, digest_of
 
 
 def dry_runs(spec: JobSpec, observed: Observed, settings: Settings) -> list[Create]:
     """Return the dry runs to make now: of both templates if neither object exists, later of the changed ones."""
     workers, job = observed.mine.get(kinds.STATEFUL_SET), observed.mine.get(kinds.JOB)
-    if spec.run.suspended or job_end(observed) is not None:
+    if spec.run.suspended or observed.end is not None:
         return []
     is_new = workers is None and job is None and not observed.workers and spec.workers.roster is None
     asked: list[Manifest] = []
@@ -64,3 +71,47 @@ def _is_another(live: Live | None, wanted: str) -> bool:
     if live is None or live.deleting:
         return False
     return (digest_of(live, TEMPLATE_ANNOTATION) or wanted) != wanted
+
+
+# Objects of others are not watched, and no event tells when the reason of a rejection is gone.
+LOOK_AGAIN = timedelta(seconds=30)
+# The characters kept of the API server's message; the rest repeats the object.
+_LONGEST_REJECTION = 1024
+
+
+def rejection_of(
+    spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequence[Manifest], *, gives_back: bool
+) -> Rejection | None:
+    """Return the first remembered rejection of something that is still desired."""
+    if not observed.rejections:
+        return None
+    asked = {digest(one) for one in wanted}
+    if not gives_back:
+        asked |= {digest(launcher_job(spec, settings, held=held)) for held in (False, True)}
+        asked |= dry_run_digests(spec, settings)
+    return next((rejection for rejection in observed.rejections if rejection.digest in asked), None)
+
+
+def refusal(rejection: Rejection) -> str:
+    """Return what a rejection means for the field that it is about."""
+    return f"the API server refuses it: {shortened(rejection.message, _LONGEST_REJECTION)}"
+
+
+def obstacle_of(observed: Observed, rejection: Rejection | None, wanted: Sequence[Manifest]) -> Obstacle | None:
+    """Return what keeps the job from being acted on; None if nothing does."""
+    needed = {str(manifest["kind"]) for manifest in wanted} | {kinds.JOB, kinds.ROLE, kinds.ROLE_BINDING}
+    for live in observed.others:
+        if live.kind not in needed:
+            continue
+        owner = live.owner_name
+        if owner == f"{observed.owner.kind} {observed.owner.key.name}":
+            message = f"{live.kind} {live.name} belongs to a previous job of this name; waiting for its deletion"
+            return Obstacle(Reason.WORKERS_NOT_READY, message)
+        message = (
+            f"{live.kind} {live.name} exists and {whose(owner)}, and is left alone; delete it or rename the job"
+        )
+        return Obstacle(Reason.EXISTS, message)
+    if rejection is not None:
+        said = shortened(rejection.message, _LONGEST_REJECTION)
+        return Obstacle(Reason.REFUSED, f"the API server refuses {rejection.kind}: {said}")
+    return None

@@ -2,37 +2,49 @@
 The plan for a job whose spec is invalid or rejected.
 
 Owns: what is still done for it. Nothing is created or changed, and what runs continues with the previous spec. But
-the run policy is read by itself, and carried out as far as it is valid: whoever suspends a job, or waits for its
-end, gets its pods' places back.
+the run policy is read by itself, and carried out as far as it is valid: a job that is suspended or over gives its
+pods' places back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 
-from mpirt.controller.decisions.budgets import budget_removal
-from mpirt.controller.decisions.cleanup import is_suspended, launcher_cleanup, written_end
-from mpirt.controller.decisions.deadlines import awaited, due
-from mpirt.controller.decisions.disbelief import judged
-from mpirt.controller.decisions.launching import removal
+from mpirt.controller.decisions.desired import budget_removal
+from mpirt.controller.decisions.dry_runs import LOOK_AGAIN
+from mpirt.controller.decisions.launching import plan_of_missed, removal
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
-from mpirt.controller.decisions.special_plans import LOOK_AGAIN, next_limit, plan_at_limit, plan_of_missed
+from mpirt.controller.decisions.rivals import is_of_another
+from mpirt.controller.decisions.run_policy import (
+    awaited,
+    is_overdue,
+    is_suspended,
+    judged,
+    launcher_cleanup,
+    next_limit,
+    plan_at_limit,
+)
 from mpirt.controller.dialects.base import Dialect
-from mpirt.controller.messages.announcing import status_actions
 from mpirt.controller.messages.causes import STOPS
-from mpirt.controller.messages.status import invalid_status
+from mpirt.controller.messages.events import status_actions
+from mpirt.controller.messages.status import failed_status, invalid_status
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Delete, Patch, Plan, earliest, is_object, pointer
+from mpirt.controller.model.actions import (
+    Action,
+    Delete,
+    Patch,
+    Plan,
+    earliest,
+    is_object,
+    pointer,
+)
 from mpirt.controller.model.attempts import Stop
 from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.reading import number, table
 from mpirt.controller.model.spec import CleanPods, RunPolicy
-from mpirt.controller.observed.facts import JobEnd, job_end
+from mpirt.controller.observed.facts import JobEnd, Observed
 from mpirt.controller.observed.history import history
-from mpirt.controller.observed.observe import Observed
-from mpirt.controller.observed.rivals import is_run_by_another
-from mpirt.controller.scaling.bare_workers import all_deletions
+from mpirt.controller.scaling.worker_actions import all_deletions
 
 # A launcher Job's deadline counts from its own start: with this one it ends at once.
 _DEADLINE, _AT_ONCE = "activeDeadlineSeconds", 1
@@ -44,34 +56,33 @@ def plan_of_invalid(
     problem: str,
     observed: Observed,
     *,
-    now: datetime,
     reason: Reason = Reason.INVALID,
 ) -> Plan:
     """Return the plan for a job whose spec is invalid or rejected. `run`: its run policy as far as it is valid."""
-    if is_run_by_another(observed):
+    if is_of_another(observed):
         return Plan()
     if (missed := plan_of_missed(observed)) is not None:
         return missed
-    observed = judged(None, run, observed, now=now)
-    if (over := plan_at_limit(dialect, run, observed, problem=problem, now=now)) is not None:
+    observed = judged(None, run, observed)
+    if (over := plan_at_limit(dialect, run, observed, problem=problem)) is not None:
         return over
-    end, told_at = written_end(observed), awaited(None, run, observed)
-    is_told = told_at is None or told_at <= now
+    end, report_at = observed.written_end, awaited(None, run, observed)
+    is_reported = report_at is None or report_at <= observed.now
     released = [
         *budget_removal(observed),
         *_released(run, observed, end),
-        *_stopped_launcher(run, observed, now=now),
+        *_stopped_launcher(run, observed),
         *launcher_cleanup(run, observed),
     ]
-    forced, force_again = forced_deletions(observed, now=now)
-    look = now + LOOK_AGAIN if observed.rejections else None
-    again = earliest(force_again, look, next_limit(run, observed, now=now))
-    if not is_told:
-        return Plan((*released, *forced), earliest(told_at, again))
-    seen = overlooking(observed, now=now)
-    happened = history(None, seen, suspended=run.suspended, now=now)
-    status = invalid_status(reason, problem, seen, happened, suspended=run.suspended, now=now)
-    said, write_again = status_actions(dialect.write_status, None, observed, status, now=now)
+    forced, force_again = forced_deletions(observed)
+    look = observed.now + LOOK_AGAIN if observed.rejections else None
+    again = earliest(force_again, look, next_limit(run, observed))
+    if not is_reported:
+        return Plan((*released, *forced), earliest(report_at, again))
+    seen = overlooking(observed)
+    happened = history(None, seen, suspended=run.suspended)
+    status = invalid_status(reason, problem, seen, happened, suspended=run.suspended)
+    said, write_again = status_actions(dialect.write_status, None, observed, status)
     return Plan((*released, *forced, *said), earliest(again, write_again))
 
 
@@ -89,14 +100,22 @@ def _released(run: RunPolicy, observed: Observed, end: JobEnd | None) -> Iterato
             yield Delete(kind, live.name, live.uid, "no longer needed")
 
 
-def _stopped_launcher(run: RunPolicy, observed: Observed, *, now: datetime) -> Iterator[Action]:
+def _stopped_launcher(run: RunPolicy, observed: Observed) -> Iterator[Action]:
     """Yield what ends the launcher Job, of a job that is suspended or whose deadline is over."""
-    job, deadline = observed.live(kinds.JOB), due(run, observed)
-    if job is None or job_end(observed) is not None:
+    job = observed.live(kinds.JOB)
+    if job is None or observed.end is not None:
         return
     is_ending = number(table(job.body, "spec"), _DEADLINE) == _AT_ONCE
     if is_suspended(run, observed):
         yield removal(job, STOPS[Stop.SUSPENDED])
-    elif deadline is not None and deadline <= now and not is_ending:
+    elif is_overdue(run, observed) and not is_ending:
         change = {"op": "add", "path": pointer("spec", _DEADLINE), "value": _AT_ONCE}
         yield Patch(kinds.JOB, job.name, (is_object(job.uid), change), "the job's deadline is over")
+
+
+def plan_of_impossible(dialect: Dialect, problem: str, observed: Observed) -> Plan:
+    """Return the plan for a job with an error that no edit can correct: it has failed."""
+    if observed.status.is_finished:
+        return Plan()
+    status = failed_status(Reason.INVALID_NAME, problem, observed, history(None, observed))
+    return Plan(tuple(status_actions(dialect.write_status, None, observed, status)[0]))

@@ -3,27 +3,45 @@ When the launcher Job is created, replaced, held back and deleted.
 
 Owns: the decisions about the launcher Job. Two launchers of a job never run at the same time. A launcher Job that
 is replaced is deleted first, with all its pods, once the status says why: one that vanishes otherwise was deleted
-by somebody else. One that is created while pods of a previous one are still terminating is held back until they
+by another client. One that is created while pods of a previous one are still terminating is held back until they
 are gone.
+
+An annotation of the launcher pod is changed after its job's list of hosts: Kubernetes looks at the ConfigMaps of a
+pod once a minute, but at once when the pod itself has changed.
 """
 
 from __future__ import annotations
 
-from mpirt.controller.decisions.cleanup import is_suspended
 from mpirt.controller.decisions.drift import correction, owner_correction
-from mpirt.controller.decisions.refreshing import with_hosts
+from mpirt.controller.decisions.lost_nodes import forced_deletions
+from mpirt.controller.decisions.run_policy import is_suspended
+from mpirt.controller.manifests.config_map import HOSTFILE, files
 from mpirt.controller.manifests.launcher import launcher_job
-from mpirt.controller.manifests.meta import owner_reference
+from mpirt.controller.manifests.supporting import owner_reference
 from mpirt.controller.messages.causes import STOPS
 from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Create, Delete, Manifest
+from mpirt.controller.model.actions import (
+    Action,
+    Create,
+    Delete,
+    Find,
+    Manifest,
+    Patch,
+    Plan,
+    is_object,
+    pointer,
+)
 from mpirt.controller.model.attempts import Stop
 from mpirt.controller.model.conditions import Type
-from mpirt.controller.model.digests import digest
+from mpirt.controller.model.objectnames import (
+    HOSTS_ANNOTATION,
+    object_name,
+)
+from mpirt.controller.model.reading import digest, table, text
 from mpirt.controller.model.spec import Creation, JobSpec, Settings
-from mpirt.controller.observed.facts import job_end, outdated
-from mpirt.controller.observed.observe import Live, Observed
+from mpirt.controller.observed.facts import RUN, Live, Observed, outdated
+from mpirt.controller.scaling.worker_actions import all_deletions
 
 
 def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, workers: Readiness) -> list[Action]:
@@ -31,7 +49,7 @@ def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, work
     job = observed.mine.get(kinds.JOB)
     if job is not None and job.deleting:
         return []
-    if job_end(observed) is not None:
+    if observed.end is not None:
         return [] if job is None else _kept(spec, job)
     if job is None:
         awaits_verdict = observed.disbelieved is not None and not _is_written(Stop.WORKER_LOST, spec, observed)
@@ -99,3 +117,57 @@ def _ended_previous(observed: Observed) -> list[Action]:
         for pod in observed.previous_launchers
         if not pod.is_over and pod.deleted is None
     ]
+
+
+_POINTER = pointer("metadata", "annotations", HOSTS_ANNOTATION)
+# One digest for all of these patches: if one pod may not be changed, none may.
+_QUESTION = digest(HOSTS_ANNOTATION)
+
+
+def with_hosts(job: Manifest, spec: JobSpec) -> Manifest:
+    """Return the launcher Job whose pods are annotated with the current hosts. Scaling does not change it."""
+    template = job["spec"]["template"]
+    annotations = {**template["metadata"]["annotations"], HOSTS_ANNOTATION: _hosts_digest(spec)}
+    annotated = {**template, "metadata": {**template["metadata"], "annotations": annotations}}
+    return {**job, "spec": {**job["spec"], "template": annotated}}
+
+
+def refreshed_launchers(spec: JobSpec, observed: Observed) -> list[Patch]:
+    """
+    Return the changes of launcher pods whose annotation names an earlier list of hosts than the ConfigMap has.
+
+    A pod without the annotation, which another client has removed, sees a new list within a minute.
+    """
+    live, wanted = observed.live(kinds.CONFIG_MAP), _hosts_digest(spec)
+    if live is None or any(rejection.digest == _QUESTION for rejection in observed.rejections):
+        return []
+    if text(table(live.body, "data"), HOSTFILE) != digest(files(spec)[HOSTFILE]):
+        return []
+    change = {"op": "replace", "path": _POINTER, "value": wanted}
+    return [
+        Patch(kinds.POD, pod.name, (is_object(pod.uid), change), "the list of hosts has changed", _QUESTION)
+        for pod in observed.launchers
+        if pod.hosts and pod.hosts != wanted and not pod.is_over and pod.deleted is None
+    ]
+
+
+def _hosts_digest(spec: JobSpec) -> str:
+    return digest(*spec.workers.hosts)
+
+
+def plan_of_missed(observed: Observed) -> Plan | None:
+    """Return the plan that looks for a launcher Job which should be there, and isn't; None if none is missed."""
+    if observed.gone_job is not None or not observed.is_missed or observed.status.is_finished:
+        return None
+    name = object_name(kinds.JOB, observed.owner.key.name)
+    return Plan((Find(kinds.JOB, name, "the launcher Job has vanished"),))
+
+
+def plan_of_rerun(observed: Observed) -> Plan:
+    """Return the plan that prepares a rerun: delete the finished run with its pods, also those on lost nodes."""
+    why = "a rerun was requested"
+    before = [live for kind in RUN if (live := observed.live(kind)) is not None]
+    removed = (Delete(one.kind, one.name, one.uid, why, foreground=True) for one in before)
+    workers = all_deletions(observed) if observed.status.roster is not None else []
+    healed, heal_again = forced_deletions(observed)
+    return Plan((*removed, *workers, *healed), heal_again)

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete, earliest
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import Observed
 from mpirt.controller.observed.pods import Pod
 
 # The reason of the condition DisruptionTarget (Kubernetes 1.26 and later) on a pod that does not tolerate a
@@ -39,39 +39,39 @@ NOT_BEGUN = timedelta(seconds=30)
 BEGUN = timedelta(minutes=5)
 
 
-def forced_deletions(observed: Observed, *, now: datetime) -> tuple[list[Action], datetime | None]:
+def forced_deletions(observed: Observed) -> tuple[list[Action], datetime | None]:
     """Return the deletions to force now, and when others may be due."""
     known = (*observed.workers, *observed.previous_workers, *observed.launchers, *observed.previous_launchers)
     pods = [pod for pod in known if not pod.is_over and not pod.forced]
     due = [(pod, at) for pod in pods if (at := _forced_from(pod, pods, observed.heard)) is not None]
-    overdue = {pod.uid for pod, at in due if at <= now}
+    overdue = {pod.uid for pod, at in due if at <= observed.now}
     if _is_the_clusters_fault(pods, [pod for pod in pods if pod.cut_off is not None or pod.uid in overdue]):
         # Kubernetes deletes the pods of unreachable nodes, but not while all nodes are unreachable.
         due = [(pod, at + BEGUN) for pod, at in due if pod.cut_off is not None]
     forced: list[Action] = [
-        Delete(kinds.POD, pod.name, pod.uid, _why(pod), grace=0) for pod, at in due if at <= now
+        Delete(kinds.POD, pod.name, pod.uid, _why(pod), grace=0) for pod, at in due if at <= observed.now
     ]
-    return forced, earliest(*(at for _, at in due if at > now))
+    return forced, earliest(*(at for _, at in due if at > observed.now))
 
 
-def overlooking(observed: Observed, *, now: datetime) -> Observed:
+def overlooking(observed: Observed) -> Observed:
     """Return `observed` without the loss of nodes that may still come back: it is not reported yet."""
 
-    def as_it_was(pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
-        return tuple(replace(pod, cut_off=None) if _may_be_back(pod, observed, now) else pod for pod in pods)
+    def without_loss(pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
+        return tuple(replace(pod, cut_off=None) if _may_be_back(pod, observed) else pod for pod in pods)
 
     return replace(
         observed,
-        workers=as_it_was(observed.workers),
-        launchers=as_it_was(observed.launchers),
-        previous_launchers=as_it_was(observed.previous_launchers),
+        workers=without_loss(observed.workers),
+        launchers=without_loss(observed.launchers),
+        previous_launchers=without_loss(observed.previous_launchers),
     )
 
 
-def _may_be_back(pod: Pod, observed: Observed, now: datetime) -> bool:
+def _may_be_back(pod: Pod, observed: Observed) -> bool:
     if pod.cut_off is None or _is_given_up(pod):
         return False
-    return now < _after_an_outage(pod.cut_off + PATIENCE, observed.heard)
+    return observed.now < _after_an_outage(pod.cut_off + PATIENCE, observed.heard)
 
 
 def _is_given_up(pod: Pod) -> bool:

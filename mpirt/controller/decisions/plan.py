@@ -9,87 +9,88 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 
-from mpirt.controller.decisions.budgets import as_nodes_are_seen, budget_removal
-from mpirt.controller.decisions.cleanup import is_suspended, launcher_cleanup, wants_workers, written_end
-from mpirt.controller.decisions.deadlines import awaited, due, shortened_run
-from mpirt.controller.decisions.disbelief import judged, with_retries_left
+from mpirt.controller.decisions.desired import as_nodes_are_seen, budget_removal, wanted_objects
 from mpirt.controller.decisions.drift import correction
-from mpirt.controller.decisions.dry_runs import dry_runs, refused_field
-from mpirt.controller.decisions.invalid_specs import plan_of_invalid
-from mpirt.controller.decisions.launching import launcher_actions
-from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
-from mpirt.controller.decisions.obstacles import obstacle_of, refusal, rejection_of
-from mpirt.controller.decisions.refreshing import refreshed_launchers
-from mpirt.controller.decisions.special_plans import (
+from mpirt.controller.decisions.dry_runs import (
     LOOK_AGAIN,
+    dry_runs,
+    obstacle_of,
+    refusal,
+    refused_field,
+    rejection_of,
+)
+from mpirt.controller.decisions.invalid_specs import plan_of_invalid
+from mpirt.controller.decisions.launching import (
+    launcher_actions,
+    plan_of_missed,
+    plan_of_rerun,
+    refreshed_launchers,
+)
+from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
+from mpirt.controller.decisions.rivals import is_of_another, plan_of_another
+from mpirt.controller.decisions.run_policy import (
+    awaited,
+    is_overdue,
+    is_suspended,
+    judged,
+    launcher_cleanup,
     next_limit,
     no_longer_given_up,
     plan_at_limit,
-    plan_of_anothers,
-    plan_of_missed,
-    plan_of_rerun,
-    plan_of_takeover,
+    shortened_run,
+    wants_workers,
+    with_retries_left,
 )
-from mpirt.controller.decisions.takeover import is_taken_over
-from mpirt.controller.decisions.wanted import wanted_objects
 from mpirt.controller.decisions.worker_pods import label_ranks, replaced_workers
 from mpirt.controller.dialects.base import Dialect
-from mpirt.controller.messages.announcing import status_actions
+from mpirt.controller.messages.events import status_actions
 from mpirt.controller.messages.readiness import Readiness, readiness
-from mpirt.controller.messages.scaling import with_scaling
 from mpirt.controller.messages.status import Obstacle, Progress, job_status
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Manifest, Plan, earliest
 from mpirt.controller.model.conditions import Reason
-from mpirt.controller.model.digests import digest
+from mpirt.controller.model.reading import digest
 from mpirt.controller.model.spec import JobSpec, Settings
-from mpirt.controller.observed.facts import asks_for_rerun, is_reopened, job_end
+from mpirt.controller.observed.facts import Observed
 from mpirt.controller.observed.history import history
-from mpirt.controller.observed.observe import Observed
-from mpirt.controller.observed.rivals import is_run_by_another
+from mpirt.controller.scaling.reports import with_scaling
 from mpirt.controller.scaling.worker_plan import WorkerPlan, worker_plan
 
 
-def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: Settings, now: datetime) -> Plan:
+def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, settings: Settings) -> Plan:
     """Return the plan for a job with a valid spec."""
-    if is_run_by_another(observed):
-        return plan_of_anothers(dialect, spec, observed, now=now)
-    if is_taken_over(observed):
-        return plan_of_takeover(dialect, observed, now=now)
-    if asks_for_rerun(observed) and not is_reopened(observed):
-        return plan_of_rerun(observed, now=now)
+    if is_of_another(observed):
+        return plan_of_another(dialect, observed, suspended=spec.run.suspended)
+    if observed.asks_for_rerun and not observed.is_reopened:
+        return plan_of_rerun(observed)
     if (missed := plan_of_missed(observed)) is not None:
         return missed
-    observed = judged(spec, spec.run, observed, now=now)
+    observed = judged(spec, spec.run, observed)
     spec = with_retries_left(as_nodes_are_seen(spec, observed), observed)
-    if (over := plan_at_limit(dialect, spec.run, observed, spec=spec, now=now)) is not None:
+    if (over := plan_at_limit(dialect, spec.run, observed, spec=spec)) is not None:
         return over
-    deadline = due(spec.run, observed)
-    is_overdue = deadline is not None and deadline <= now
-    plan = _plan_of_run(dialect, shortened_run(spec) if is_overdue else spec, observed, settings, now=now)
-    return replace(plan, again=earliest(plan.again, next_limit(spec.run, observed, now=now)))
+    lasting = shortened_run(spec) if is_overdue(spec.run, observed) else spec
+    plan = _plan_of_run(dialect, lasting, observed, settings)
+    return replace(plan, again=earliest(plan.again, next_limit(spec.run, observed)))
 
 
-def _plan_of_run(
-    dialect: Dialect, spec: JobSpec, observed: Observed, settings: Settings, *, now: datetime
-) -> Plan:
-    told_at = awaited(spec, spec.run, observed)
-    is_told = told_at is None or told_at <= now
-    seen = overlooking(observed, now=now)
-    happened = history(spec, seen, now=now)
+def _plan_of_run(dialect: Dialect, spec: JobSpec, observed: Observed, settings: Settings) -> Plan:
+    report_at = awaited(spec, spec.run, observed)
+    is_reported = report_at is None or report_at <= observed.now
+    seen = overlooking(observed)
+    happened = history(spec, seen)
     workers = readiness(spec, observed)
-    wanted = wanted_objects(spec, observed, settings, workers, happened, now=now)
-    gives_back = written_end(observed) is not None or is_suspended(spec.run, observed)
+    wanted = wanted_objects(spec, observed, settings, workers, happened)
+    gives_back = observed.written_end is not None or is_suspended(spec.run, observed)
     rejection = rejection_of(spec, observed, settings, wanted, gives_back=gives_back)
     if rejection is not None and (field := refused_field(spec, rejection)):
         reason, problem = Reason.INVALID if rejection.final else Reason.REFUSED, f"{field}: {refusal(rejection)}"
-        return plan_of_invalid(dialect, spec.run, problem, observed, reason=reason, now=now)
+        return plan_of_invalid(dialect, spec.run, problem, observed, reason=reason)
     obstacle = obstacle_of(observed, rejection, wanted)
-    look = None if obstacle is None else now + LOOK_AGAIN
-    wants, end = wants_workers(spec, observed), job_end(observed) if is_told else None
-    members = worker_plan(spec, observed, settings, wants=wants, end=end, now=now)
+    look = None if obstacle is None else observed.now + LOOK_AGAIN
+    wants, end = wants_workers(spec, observed), observed.end if is_reported else None
+    members = worker_plan(spec, observed, settings, wants=wants, end=end)
     if members.first:
         return Plan(members.first)
     changes = _changes(spec, observed, settings, wanted) if obstacle is None else []
@@ -102,12 +103,12 @@ def _plan_of_run(
         changes += released if obstacle is None else budget_removal(observed)
     if obstacle is None:
         changes += _touches(spec, observed)
-    forced, force_again = forced_deletions(observed, now=now)
-    if not is_told:
-        return Plan((*changes, *forced), earliest(told_at, force_again, look))
-    status = job_status(spec, seen, happened, _progress(workers, obstacle, members), now=now)
-    status = with_scaling(status, members.roster, members.outcome, observed, workers, now=now)
-    said, write_again = status_actions(dialect.write_status, spec, observed, status, now=now)
+    forced, force_again = forced_deletions(observed)
+    if not is_reported:
+        return Plan((*changes, *forced), earliest(report_at, force_again, look))
+    status = job_status(spec, seen, happened, _progress(workers, obstacle, members))
+    status = with_scaling(status, members.roster, members.outcome, observed, workers)
+    said, write_again = status_actions(dialect.write_status, spec, observed, status)
     again = earliest(force_again, write_again, look, members.again)
     return Plan((*changes, *forced, *members.scalers, *said), again, members.questions)
 

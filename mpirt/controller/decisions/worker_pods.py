@@ -16,14 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpirt import names
-from mpirt.controller.manifests.replica_index import worker_indices
+from mpirt.controller.manifests.workers import worker_indices
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete, Patch, WriteStatus, is_object, pointer
-from mpirt.controller.model.digests import digest
-from mpirt.controller.model.reading import table, text
+from mpirt.controller.model.reading import digest, table, text
 from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.facts import is_behind, is_of_revision, job_end
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import Observed, is_behind, is_of_revision
 
 # One digest for all of these patches: if one pod may not be labelled, none may.
 _QUESTION = digest(names.KUBEFLOW_INDEX_LABEL)
@@ -37,7 +35,7 @@ def replaced_workers(spec: JobSpec, observed: Observed, changes: Iterable[Action
     undone before it costs a worker.
     """
     workers = observed.live(kinds.STATEFUL_SET)
-    if spec.workers.elastic is not None or workers is None or is_behind(workers) or job_end(observed) is not None:
+    if spec.workers.elastic is not None or workers is None or is_behind(workers) or observed.end is not None:
         return []
     knows_its_revision = bool(text(table(workers.body, "status"), "updateRevision"))
     if not knows_its_revision or any(_concerns(change, kinds.STATEFUL_SET) for change in changes):

@@ -1,31 +1,27 @@
 """
 kubeflow.org MPIJob, v1 and v2beta1.
 
-Owns: reading it into a JobSpec, and the notices about fields that are not honoured as written. The two versions
-are one object: what is stored has the fields of both, and nothing tells in which version it was written. So a
-field of one version means the same in the other.
+Owns: reading it into a JobSpec, the notices about fields that are not honoured as written, and the form of its
+status, which is mpi-operator's plus the job's history. The two versions are one object: what is stored has the
+fields of both, and nothing shows in which version it was written. So a field of one version means the same in the
+other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from mpirt import names
-from mpirt.controller.dialects import mpijob_status
-from mpirt.controller.dialects.base import US, owner_of
-from mpirt.controller.dialects.fields import Fields, ValidFields, shown
-from mpirt.controller.dialects.jobname import check_job_name
-from mpirt.controller.dialects.scheduling import read_scheduling
-from mpirt.controller.dialects.template import read_template
+from mpirt.controller.dialects.base import US, Dialect, check_job_name
+from mpirt.controller.dialects.status_fields import read_common, write_common
+from mpirt.controller.dialects.template import read_scheduling, read_template
 from mpirt.controller.manifests.pods import containers_beside, main_container
 from mpirt.controller.manifests.sshd import starts_sshd, unanswered_probes
-from mpirt.controller.model.conditions import JobStatus
+from mpirt.controller.model import kinds
+from mpirt.controller.model.conditions import Condition, JobStatus, Type
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.objectnames import MOST_WORKERS, worker_names
 from mpirt.controller.model.reading import Body, table, text
-from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import (
     NO_WORKERS,
     CleanPods,
@@ -35,18 +31,18 @@ from mpirt.controller.model.spec import (
     JobKey,
     JobSpec,
     Launcher,
-    Owner,
     RunPolicy,
     Template,
     Workers,
 )
 from mpirt.errors import SpecError
+from mpirt.fields import Fields, ValidFields, shown
 
 # mpi-operator's CRD serves only the first one, training-operator's only the second, ours both.
 VERSIONS = tuple(Resource(f"kubeflow.org/{version}", "MPIJob", "mpijobs") for version in ("v2beta1", "v1"))
 
 # The managers whose jobs this controller runs: itself, and the operators whose jobs run here unchanged.
-_MANAGERS = frozenset({"", "kubeflow.org/mpi-operator", "kubeflow.org/training-operator", US})
+_MANAGERS = (None, "", "kubeflow.org/mpi-operator", "kubeflow.org/training-operator", US)
 
 _DEFAULT_RETRIES = 6
 
@@ -60,38 +56,18 @@ class _Restart(StrEnum):
     EXIT_CODE = "ExitCode"
 
 
-@dataclass(frozen=True, slots=True)
-class MpiJob:
+class MpiJob(Dialect):
     """The dialect of MPIJobs."""
 
-    versions: tuple[Resource, ...] = VERSIONS
-    claim: str = f"spec.runPolicy.managedBy to {US}"
-
-    @property
-    def resource(self) -> Resource:
-        """The resource in the preferred version."""
-        return self.versions[0]
-
-    def owner(self, body: Body) -> Owner:
-        """Return the job for owner references and events, in the served version in which it was read."""
-        return owner_of(body, self.resource)
-
-    def is_ours(self, body: Body) -> bool:
-        """Whether the job's manager is this controller, one whose jobs it runs, or not set."""
-        manager = table(body, "spec", "runPolicy").get("managedBy")
-        return manager is None or (isinstance(manager, str) and manager in _MANAGERS)
-
-    def is_claimed(self, body: Body) -> bool:
-        """Whether the job names this controller as its manager."""
-        return table(body, "spec", "runPolicy").get("managedBy") == US
+    def manager(self, body: Body) -> object:
+        return table(body, "spec", "runPolicy").get("managedBy")
 
     def parse(self, body: Body) -> JobSpec:
-        """Return the job's spec. Raises SpecError with the path of the first invalid field."""
         owner = self.owner(body)
         check_job_name(owner.key.name)
-        spec = Fields(body, "").needed("spec")
-        replicas = spec.needed("mpiReplicaSpecs")
-        launcher = replicas.needed("Launcher")
+        spec = Fields(body, "").needed_table("spec")
+        replicas = spec.needed_table("mpiReplicaSpecs")
+        launcher = replicas.needed_table("Launcher")
         worker = replicas.table("Worker") if replicas.has("Worker") else None
         run = spec.table("runPolicy")
         workers = NO_WORKERS if worker is None else _workers(spec, worker, owner.key.name)
@@ -111,24 +87,17 @@ class MpiJob:
         )
 
     def run_policy(self, body: Body) -> RunPolicy:
-        """Return the job's run policy as far as it is valid."""
         spec = ValidFields(table(body, "spec"), "spec")
         return _run_policy(spec, spec.table("runPolicy"), body)
 
     def read_status(self, body: Body) -> JobStatus:
-        """Return the status that the object holds."""
-        return mpijob_status.read_status(table(body, "status"))
-
-    def scalers(self, objects: Mapping[str, Iterable[Body]]) -> tuple[Scaler, ...]:  # noqa: ARG002
-        """Return nothing: there are no scalers for MPIJobs."""
-        return ()
+        return read_common(table(body, "status"), kinds.MPI_JOB)
 
     def write_status(self, status: JobStatus, key: JobKey) -> dict[str, object]:
-        """Return the status in the form of an MPIJob."""
-        return mpijob_status.write_status(status, key)
+        return write_common(status, key, sorted(status.conditions.values(), key=_order))
 
 
-MPI_JOB = MpiJob()
+MPI_JOB = MpiJob(VERSIONS, f"spec.runPolicy.managedBy to {US}", _MANAGERS)
 
 
 def _workers(spec: Fields, worker: Fields, job: str) -> Workers:
@@ -234,3 +203,7 @@ def _policy_notices(spec: Fields, run: Fields) -> list[str]:
 
 def _or(number: int | None, default: int) -> int:
     return default if number is None else number
+
+
+def _order(condition: Condition) -> tuple[bool, int]:
+    return condition.status, list(Type).index(condition.type)

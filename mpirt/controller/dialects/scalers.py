@@ -7,26 +7,24 @@ Owns: reading them, and the form of their status. Dashboards and columns show th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from mpirt import names, podobjects
-from mpirt.controller.dialects.fields import Fields
 from mpirt.controller.dialects.status_fields import condition_row, read_conditions
 from mpirt.controller.model import kinds
 from mpirt.controller.model.conditions import Condition, Type
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body, moment, rows, table, text, write_time
 from mpirt.controller.model.roster import Source
-from mpirt.controller.model.scalers import Scaler
+from mpirt.controller.model.spec import Scaler
 from mpirt.errors import SpecError
+from mpirt.fields import Fields
 
 RESOURCES = tuple(
     Resource("kai.alibabacloud.com/v1alpha1", kind, plural)
     for kind, plural in ((kinds.SCALE_IN, "scaleins"), (kinds.SCALE_OUT, "scaleouts"))
 )
-
-# "true": workers go at the time limit even if they are still in use.
 
 _PODS = {Source.SCALE_IN: "toDeletePods", Source.SCALE_OUT: "addPods"}
 _UNUSED = ("script", "env", "backoffLimit")
@@ -43,28 +41,27 @@ def read_scalers(objects: Mapping[str, Iterable[Body]]) -> tuple[Scaler, ...]:
 def read_scaler(source: Source, body: Body) -> Scaler:
     """Read one as the API server has it."""
     metadata = table(body, "metadata")
-    asked, problem = _Asked(), ""
-    try:
-        asked = _asked(source, Fields(body, "").needed("spec"))
-    except SpecError as error:
-        problem = str(error)
-    return Scaler(
+    scaler = Scaler(
         source=source,
         name=text(metadata, "name"),
         uid=text(metadata, "uid"),
         api_version=text(body, "apiVersion"),
         created=moment(metadata, "creationTimestamp"),
-        count=asked.count,
-        pods=asked.pods,
-        seconds=asked.seconds,
+        count=None,
+        pods=None,
+        seconds=_SECONDS,
         force=podobjects.annotation(metadata, names.FORCE_ANNOTATION) == "true",
         owners=tuple(text(row, "uid") for row in rows(metadata, "ownerReferences")),
         is_controlled=bool(podobjects.controller(metadata)),
-        problem=problem,
+        problem="",
         unused=tuple(f"spec.{name}" for name in _UNUSED if table(body, "spec").get(name)),
         conditions=read_conditions(table(body, "status"), kinds.TRAINING_JOB),
         deleting="deletionTimestamp" in metadata,
     )
+    try:
+        return _asking(scaler, Fields(body, "").needed_table("spec"))
+    except SpecError as error:
+        return replace(scaler, problem=str(error))
 
 
 def write_scaler_status(source: Source, conditions: Iterable[Condition], pods: Iterable[str]) -> dict[str, object]:
@@ -83,29 +80,20 @@ def write_scaler_status(source: Source, conditions: Iterable[Condition], pods: I
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a scaler asks for; nothing, if it is invalid."""
-
-    count: int | None = None
-    pods: tuple[str, ...] | None = None
-    seconds: int = _SECONDS
-
-
-def _asked(source: Source, spec: Fields) -> _Asked:
+def _asking(scaler: Scaler, spec: Fields) -> Scaler:
     seconds = spec.number("timeout", least=0)
-    limit = _SECONDS if seconds is None else seconds
-    if source is Source.SCALE_OUT:
-        wanted = spec.needed("toAdd")
+    scaler = replace(scaler, seconds=_SECONDS if seconds is None else seconds)
+    if scaler.source is Source.SCALE_OUT:
+        wanted = spec.needed_table("toAdd")
         count = wanted.number("count", least=1)
         if count is None:
             raise SpecError(wanted.at("count"), "is missing")
-        return _Asked(count, seconds=limit)
-    wanted = spec.needed("toDelete")
-    count, named = wanted.number("count", least=1), wanted.values.get("podNames") is not None
-    if named == (count is not None):
+        return replace(scaler, count=count)
+    wanted = spec.needed_table("toDelete")
+    count, is_named = wanted.number("count", least=1), wanted.has("podNames")
+    if is_named == (count is not None):
         raise SpecError(wanted.path, "must have either count or podNames")
     pods = tuple(dict.fromkeys(wanted.texts("podNames")))
-    if named and not pods:
+    if is_named and not pods:
         raise SpecError(wanted.at("podNames"), "is an empty list; name the workers to remove")
-    return _Asked(count, pods if named else None, limit)
+    return replace(scaler, count=count, pods=pods if is_named else None)

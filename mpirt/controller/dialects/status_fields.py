@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from mpirt import names
+from mpirt.controller.model import kinds
+from mpirt.controller.model.attempts import read_history, write_history
 from mpirt.controller.model.conditions import Condition, Counts, JobStatus, Type, reason_from, reason_in
 from mpirt.controller.model.objectnames import pod_labels, selector
 from mpirt.controller.model.reading import Body, moment, number, rows, table, text, write_time
-from mpirt.controller.model.records import read_history, write_history
 from mpirt.controller.model.spec import JobKey
 
 _NEVER = datetime.fromtimestamp(0, UTC)
@@ -33,8 +34,8 @@ def read_common(body: Body, kind: str) -> JobStatus:
     )
 
 
-def read_conditions(body: Body, kind: str) -> dict[Type, Condition]:
-    """Return the conditions in a status, with the reasons of that kind of job."""
+def read_conditions(body: Body, kind: str = kinds.MPI_JOB) -> dict[Type, Condition]:
+    """Return the conditions in a status, with the reasons of that kind of job; unchanged by default."""
     found = [_condition(row, kind) for row in rows(body, "conditions") if text(row, "type") in _KNOWN]
     return {condition.type: condition for condition in found}
 
@@ -57,8 +58,8 @@ def write_common(status: JobStatus, key: JobKey, ordered: Iterable[Condition]) -
     }
 
 
-def condition_row(condition: Condition, kind: str) -> Mapping[str, str]:
-    """Return a condition as the status of that kind of job has it."""
+def condition_row(condition: Condition, kind: str = kinds.MPI_JOB) -> Mapping[str, str]:
+    """Return a condition as the status of that kind of job has it; its reason is unchanged by default."""
     return {
         "type": condition.type,
         "status": "True" if condition.status else "False",

@@ -1,5 +1,5 @@
 """
-Reads the fields of a pod template that the controller uses or adds to.
+Reads the fields of a pod template that the controller uses or adds to, and the scheduling policy.
 
 Owns: which fields these are, and which names and paths in a pod are reserved for mpirt. Kubernetes validates
 everything else, in a dry run before anything is created.
@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpirt import names
-from mpirt.controller.dialects.fields import Fields, shown
-from mpirt.controller.manifests.folders import VOLUMES
+from mpirt.controller.manifests.config_map import VOLUMES
 from mpirt.controller.manifests.launcher import RUNTIME_CONTAINER, RUNTIME_VOLUME, WAIT_CONTAINER
-from mpirt.controller.model.spec import Template
+from mpirt.controller.model.kinds import QUEUE_ANNOTATION
+from mpirt.controller.model.quantities import is_quantity
+from mpirt.controller.model.reading import Body, table, text
+from mpirt.controller.model.spec import Scheduling, Template
 from mpirt.errors import SpecError
+from mpirt.fields import Fields, shown
 
 _OUR_CONTAINERS = frozenset({RUNTIME_CONTAINER, WAIT_CONTAINER})
 _OUR_VOLUMES = frozenset({*VOLUMES, RUNTIME_VOLUME})
@@ -24,6 +27,8 @@ _OUR_FOLDERS = (names.MPI_FOLDER, names.RUNTIME_PATH)
 _TEXTS = ("dnsPolicy", "priorityClassName", "schedulerName", "serviceAccount", "serviceAccountName")
 _FLAGS = ("automountServiceAccountToken", "hostNetwork")
 
+_POLICY = "schedulingPolicy"
+
 
 def read_template(replica: Fields, main: str) -> Template:
     """
@@ -32,8 +37,8 @@ def read_template(replica: Fields, main: str) -> Template:
     `main` is the container that the job names as the one that runs MPI. If it names none, or the template has no
     container of that name, the container that kubectl would choose is taken: the annotated one, else the first.
     """
-    fields = replica.needed("template")
-    metadata, spec = fields.table("metadata"), fields.needed("spec")
+    fields = replica.needed_table("template")
+    metadata, spec = fields.table("metadata"), fields.needed_table("spec")
     annotations = metadata.labels("annotations")
     containers = _names_of_containers(spec)
     _check_pod(spec)
@@ -51,8 +56,8 @@ def _names_of_containers(spec: Fields) -> list[str]:
     _check_unique(everything, _OUR_CONTAINERS)
     for row in everything:
         resources = row.table("resources")
-        resources.quantities("requests")
-        resources.quantities("limits")
+        _quantities(resources, "requests")
+        _quantities(resources, "limits")
     for row in rows:
         _check_container(row)
     return [row.text("name") for row in rows]
@@ -77,9 +82,19 @@ def _check_mounts(row: Fields) -> None:
             raise SpecError(mount.at("mountPath"), f"{path} is where mpirt puts its own files; mount it elsewhere")
 
 
+def _quantities(fields: Fields, name: str) -> dict[str, str]:
+    """Return a mapping of resources to quantities; empty if it is missing."""
+    table = fields.table(name)
+    found = {key: value for key, value in table.values.items() if value is not None}
+    for key, value in found.items():
+        if isinstance(value, bool) or not isinstance(value, int | float | str) or not is_quantity(str(value)):
+            raise SpecError(table.at(key), f"expected a quantity such as 2, 500m or 4Gi, got {shown(value)}")
+    return {key: str(value) for key, value in found.items()}
+
+
 def _check_pod(spec: Fields) -> None:
     _check_unique(spec.rows("volumes"), _OUR_VOLUMES)
-    spec.quantities("overhead")
+    _quantities(spec, "overhead")
     for name in _TEXTS:
         spec.text(name)
     for name in _FLAGS:
@@ -101,3 +116,18 @@ def _check_unique(rows: Iterable[Fields], ours: frozenset[str]) -> None:
         if name in taken:
             raise SpecError(row.at("name"), f"{shown(name)} is used twice in this pod; choose another name")
         taken.add(name)
+
+
+def read_scheduling(body: Body, run: Fields) -> Scheduling | None:
+    """Return the settings of the policy; None if there is none."""
+    if not run.has(_POLICY):
+        return None
+    fields = run.table(_POLICY)
+    return Scheduling(
+        least=fields.number("minAvailable", least=1),
+        queue=fields.text("queue"),
+        default_queue=text(table(body, "metadata", "annotations"), QUEUE_ANNOTATION),
+        priority_class=fields.text("priorityClass"),
+        timeout=fields.number("scheduleTimeoutSeconds", least=0),
+        resources=_quantities(fields, "minResources"),
+    )

@@ -1,26 +1,27 @@
 """
 kai.alibabacloud.com TrainingJob, as et-operator has it.
 
-Owns: reading it into a JobSpec. Which workers the job has is in its status, because a worker's number is never
-used twice: the spec says only how many.
+Owns: reading it into a JobSpec, and the form of its status: et-operator's plus the job's history, the rest of the
+roster, and the phase by which other programs judge the job. Which workers the job has is in its status, because a
+worker's number is never used twice: the spec says only how many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from mpirt import names, podobjects
-from mpirt.controller.dialects import training_status
-from mpirt.controller.dialects.base import US, owner_of
-from mpirt.controller.dialects.fields import Fields, ValidFields
-from mpirt.controller.dialects.jobname import check_job_name
+from mpirt.controller.dialects.base import US, Dialect, check_job_name
 from mpirt.controller.dialects.scalers import read_scalers
+from mpirt.controller.dialects.status_fields import read_common, write_common
 from mpirt.controller.dialects.template import read_template
 from mpirt.controller.manifests.pods import main_container
-from mpirt.controller.model.conditions import JobStatus
+from mpirt.controller.model import kinds
+from mpirt.controller.model.conditions import Condition, JobStatus, Type
 from mpirt.controller.model.kinds import TRAINING_JOB, Resource
 from mpirt.controller.model.objectnames import (
     GAVE_UP,
@@ -30,7 +31,7 @@ from mpirt.controller.model.objectnames import (
     worker_names,
 )
 from mpirt.controller.model.reading import Body, table, text
-from mpirt.controller.model.scalers import Scaler
+from mpirt.controller.model.roster import Roster, read_roster, write_roster
 from mpirt.controller.model.spec import (
     BarePods,
     CleanPods,
@@ -39,13 +40,14 @@ from mpirt.controller.model.spec import (
     JobKey,
     JobSpec,
     Launcher,
-    Owner,
     Restart,
     RunPolicy,
+    Scaler,
     Template,
     Workers,
 )
 from mpirt.errors import SpecError
+from mpirt.fields import Fields, ValidFields
 from mpirt.hosts import parse_count
 
 API_VERSION = "kai.alibabacloud.com/v1alpha1"
@@ -60,6 +62,11 @@ LEAVE_CORDONED_ANNOTATION = f"{names.PREFIX}/leave-cordoned-nodes"
 
 _REPLICAS = "/spec/etReplicaSpecs/worker/replicas"
 _DEFAULT_RESTARTS = 6
+
+_VERSIONS = (Resource(API_VERSION, TRAINING_JOB, "trainingjobs"),)
+# The conditions that are phases whatever else holds, the most final one first.
+_PHASES = (Type.FAILED, Type.SUCCEEDED, Type.SUSPENDED)
+_RUNNING = "currentWorkers"
 
 
 class _AttachMode(StrEnum):
@@ -76,37 +83,18 @@ class _JobRestart(StrEnum):
     ON_FAILURE = "OnFailure"
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingJob:
+class TrainingJob(Dialect):
     """The dialect of TrainingJobs."""
 
-    versions: tuple[Resource, ...] = (Resource(API_VERSION, TRAINING_JOB, "trainingjobs"),)
-    claim: str = f"the annotation {MANAGER_ANNOTATION} to {US}"
-
-    @property
-    def resource(self) -> Resource:
-        """The resource in the preferred version."""
-        return self.versions[0]
-
-    def owner(self, body: Body) -> Owner:
-        """Return the job for owner references and events."""
-        return owner_of(body, self.resource)
-
-    def is_ours(self, body: Body) -> bool:
-        """Whether the job's manager is this controller or not set."""
-        return _manager(body) in ("", US)
-
-    def is_claimed(self, body: Body) -> bool:
-        """Whether the job names this controller as its manager."""
-        return _manager(body) == US
+    def manager(self, body: Body) -> object:
+        return text(table(body, "metadata", "annotations"), MANAGER_ANNOTATION)
 
     def parse(self, body: Body) -> JobSpec:
-        """Return the job's spec. Raises SpecError with the path of the first invalid field."""
         owner = self.owner(body)
         check_job_name(owner.key.name)
-        spec = Fields(body, "").needed("spec")
-        replicas = spec.needed("etReplicaSpecs")
-        launcher, worker = replicas.needed("launcher"), replicas.needed("worker")
+        spec = Fields(body, "").needed_table("spec")
+        replicas = spec.needed_table("etReplicaSpecs")
+        launcher, worker = replicas.needed_table("launcher"), replicas.needed_table("worker")
         template = read_template(worker, "")
         spec.choice("launcherAttachMode", _AttachMode, _AttachMode.SSH)
         return JobSpec(
@@ -119,7 +107,6 @@ class TrainingJob:
         )
 
     def run_policy(self, body: Body) -> RunPolicy:
-        """Return the job's run policy as far as it is valid."""
         spec = ValidFields(table(body, "spec"), "spec")
         try:
             patience = _patience(body)
@@ -128,23 +115,16 @@ class TrainingJob:
         return _run_policy(spec, spec.table("etReplicaSpecs").table("launcher"), body, patience)
 
     def read_status(self, body: Body) -> JobStatus:
-        """Return the status that the object holds."""
-        return training_status.read_status(table(body, "status"))
+        return read_status(table(body, "status"))
 
     def scalers(self, objects: Mapping[str, Iterable[Body]]) -> tuple[Scaler, ...]:
-        """Return the ScaleIns and ScaleOuts of the job."""
         return read_scalers(objects)
 
     def write_status(self, status: JobStatus, key: JobKey) -> dict[str, object]:
-        """Return the status in the form of a TrainingJob."""
-        return training_status.write_status(status, key)
+        return write_status(status, key)
 
 
-TRAINING = TrainingJob()
-
-
-def _manager(body: Body) -> str:
-    return text(table(body, "metadata", "annotations"), MANAGER_ANNOTATION)
+TRAINING = TrainingJob(_VERSIONS, f"the annotation {MANAGER_ANNOTATION} to {US}", ("", US))
 
 
 def gpus(template: Template) -> int:
@@ -162,7 +142,7 @@ def _workers(worker: Fields, template: Template, body: Body, job: str) -> Worker
         raise SpecError(worker.at("maxReplicas"), f"must not be below minReplicas={least}, got {most}")
     if not least <= replicas <= most:
         raise SpecError(worker.at("replicas"), f"must be from {least} to {most}, got {replicas}")
-    roster = training_status.read_status(table(body, "status")).roster
+    roster = read_status(table(body, "status")).roster
     found = worker_names(job, replicas) if roster is None else roster.names
     bare = BarePods(replicas, _REPLICAS, worker.choice("restartPolicy", Restart, Restart.NEVER), roster)
     leaves = text(table(body, "metadata", "annotations"), LEAVE_CORDONED_ANNOTATION) == "true"
@@ -194,3 +174,46 @@ def _patience(body: Body) -> int | None:
     seconds = text(table(body, "metadata", "annotations"), PATIENCE_ANNOTATION)
     found = parse_count(f"metadata.annotations[{PATIENCE_ANNOTATION}]", seconds) if seconds else 0
     return found or None
+
+
+def read_status(body: Body) -> JobStatus:
+    """Return the status that an object holds."""
+    running = body.get(_RUNNING)
+    return replace(
+        read_common(body, kinds.TRAINING_JOB),
+        roster=read_roster(body),
+        running=tuple(running) if isinstance(running, list) else (),
+    )
+
+
+def write_status(status: JobStatus, key: JobKey) -> dict[str, object]:
+    """Return the status in the form of a TrainingJob."""
+    return {
+        "phase": phase_of(status),
+        **write_common(status, key, sorted(status.conditions.values(), key=_order)),
+        "restartCount": status.launcher.failed,
+        _RUNNING: list(status.running),
+        "currentScaler": _scaler(status.roster, key),
+        **({} if status.roster is None else write_roster(status.roster)),
+    }
+
+
+def phase_of(status: JobStatus) -> str:
+    """Return the phase: Created, Running, Scaling, Succeeded, Failed or Suspended; empty for a new job."""
+    for kind in _PHASES:
+        if status.is_true(kind):
+            return kind
+    if status.is_true(Type.RUNNING):
+        is_scaling = status.roster is not None and status.roster.change is not None
+        return Type.SCALING if is_scaling else Type.RUNNING
+    return Type.CREATED if status.is_true(Type.CREATED) else ""
+
+
+def _scaler(roster: Roster | None, key: JobKey) -> str:
+    change = roster.change if roster is not None else None
+    return f"{change.source}:{key.namespace}/{change.name}" if change is not None and change.name else ""
+
+
+def _order(condition: Condition) -> tuple[bool, datetime, int]:
+    """The order of the list: what holds comes last, and of that the newest."""
+    return condition.status, condition.changed, list(Type).index(condition.type)

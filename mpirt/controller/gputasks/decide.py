@@ -12,60 +12,60 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from mpirt.backoff import delay
 from mpirt.controller.decisions.lost_nodes import forced_deletions
-from mpirt.controller.decisions.planner import Around
-from mpirt.controller.gputasks.pod import creation
-from mpirt.controller.gputasks.reading import KIND, GpuTaskKind, parse
-from mpirt.controller.gputasks.seen import Seen, see
-from mpirt.controller.gputasks.spec import TaskSpec
-from mpirt.controller.gputasks.states import State, Wish, has_begun, is_outdated, state_of, status_after
-from mpirt.controller.gputasks.status import LOSSES, Phase, Reason, TaskStatus, generation_of, read_status
-from mpirt.controller.gputasks.telling import status_actions
+from mpirt.controller.dialects.base import Kind
+from mpirt.controller.gputasks.pod import Seen, creation, see
+from mpirt.controller.gputasks.spec import KIND, TaskSpec, parse
+from mpirt.controller.gputasks.states import Wish, has_begun, is_outdated, state_of, status_after
+from mpirt.controller.gputasks.status import LOSSES, Phase, Reason, State, TaskStatus, read_status, status_actions
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Plan, Rejection, earliest
 from mpirt.controller.model.conditions import JobStatus
-from mpirt.controller.model.reading import Body, table
+from mpirt.controller.model.reading import Body, number, table
 from mpirt.controller.model.roster import Source
 from mpirt.controller.model.spec import Owner
-from mpirt.controller.observed.observe import Cached, Observed
+from mpirt.controller.observed.facts import Observed
+from mpirt.controller.observed.observe import Cached, Circumstances
 from mpirt.controller.observed.pods import Pod
 from mpirt.errors import SpecError
 
 # A pod that is lost again and again, for example rejected by its node, is replaced at once the first time, then so
 # long after it was started, or was lost if it never was; doubled each time.
-_FIRST_DELAY, _LONGEST_DELAY = timedelta(seconds=10), timedelta(minutes=5)
+_FIRST_DELAY, _LONGEST_DELAY = 10.0, 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class GpuTaskPlanner:
     """Plans for GPUTasks."""
 
-    kind: GpuTaskKind = KIND
+    kind: Kind = KIND
 
-    def decide(self, body: Body, cached: Cached, rejections: Iterable[Rejection], around: Around) -> Plan:
+    def decide(self, body: Body, cached: Cached, rejections: Iterable[Rejection], around: Circumstances) -> Plan:
         """Return the plan for a task. One that is over gets no other pod, whatever becomes of its own."""
         owner, before = self.kind.owner(body), read_status(table(body, "status"))
-        if "deletionTimestamp" in table(body, "metadata") or before.is_over:
+        metadata = table(body, "metadata")
+        if "deletionTimestamp" in metadata or before.is_over:
             return Plan()
         seen = see(owner, cached, around.departed)
         create, wish, task = _wish(body, rejections, around)
         state = state_of(before, seen, wish)
         moved = _move(task, state, before, around)
-        status = status_after(before, moved or state, generation=generation_of(body), now=around.now)
+        status = status_after(before, moved or state, generation=number(metadata, "generation"), now=around.now)
         if moved is not None and moved.pod is not None:
             status = replace(status, left=moved.pod.node)
         acts, again = _acts(owner, seen, moved or state, status, around, wish=wish, create=create)
         if not before.phase and state.reason == Reason.PENDING and state.pod is None and acts:
             return Plan(tuple(acts))
-        told, due = status_actions(owner, before, status, now=around.now)
-        return Plan((*told, *acts), earliest(due, again))
+        writes, due = status_actions(owner, before, status, now=around.now)
+        return Plan((*writes, *acts), earliest(due, again))
 
 
 GPU_TASKS = GpuTaskPlanner()
 
 
 def _wish(
-    body: Body, rejections: Iterable[Rejection], around: Around
+    body: Body, rejections: Iterable[Rejection], around: Circumstances
 ) -> tuple[Create | None, Wish, TaskSpec | None]:
     """Return the creation of the pod that the task asks for, if that is possible, and what is wrong if not."""
     try:
@@ -80,7 +80,7 @@ def _wish(
     return create, Wish(shape), task
 
 
-def _move(task: TaskSpec | None, state: State, before: TaskStatus, around: Around) -> State | None:
+def _move(task: TaskSpec | None, state: State, before: TaskStatus, around: Circumstances) -> State | None:
     """
     Return the state in which a running task leaves its node; None if it stays.
 
@@ -102,7 +102,7 @@ def _acts(
     seen: Seen,
     state: State,
     status: TaskStatus,
-    around: Around,
+    around: Circumstances,
     *,
     wish: Wish,
     create: Create | None,
@@ -131,16 +131,15 @@ def _deletion(pod: Pod, seen: Seen, state: State, wish: Wish) -> list[Action]:
     return []
 
 
-def _forced(owner: Owner, pod: Pod, around: Around) -> tuple[list[Action], datetime | None]:
+def _forced(owner: Owner, pod: Pod, around: Circumstances) -> tuple[list[Action], datetime | None]:
     """Return the deletion of a pod whose node is lost: until it is gone, no other can have its name."""
-    observed = Observed(owner, None, JobStatus(), workers=(pod,), heard=around.heard)
-    return forced_deletions(observed, now=around.now)
+    observed = Observed(owner, None, JobStatus(), around.now, workers=(pod,), heard=around.heard)
+    return forced_deletions(observed)
 
 
 def _not_before(status: TaskStatus) -> datetime | None:
     """Return from when on the next pod may be created; None if there is nothing to wait for."""
     if status.reason not in LOSSES or status.running is None or status.restarts < 1:
         return None
-    # The exponent is capped because timedelta overflows.
-    delay = min(_LONGEST_DELAY, _FIRST_DELAY * (1 << min(status.restarts - 1, 30)))
-    return (status.started or status.running.updated) + delay
+    seconds = delay(status.restarts - 1, _FIRST_DELAY, _LONGEST_DELAY)
+    return (status.started or status.running.updated) + timedelta(seconds=seconds)

@@ -1,18 +1,23 @@
 """
-The status of a GPUTask.
+The status of a GPUTask: its form in the object, when it is written, and which changes get an event.
 
-Owns: the values, their form in the object, and reading them back. states.py says what is in it.
+Owns: the values, reading and writing them, and what is written at once. states.py derives a status.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
-from mpirt.controller.model.reading import Body, moment, number, rows, table, text, write_time
-
-_NEVER = datetime.fromtimestamp(0, UTC)
+from mpirt.controller.dialects.status_fields import condition_row, read_conditions
+from mpirt.controller.messages.events import announcement, transition, write_time_of
+from mpirt.controller.model.actions import Action, WriteStatus
+from mpirt.controller.model.conditions import Condition, Type
+from mpirt.controller.model.reading import Body, digest, moment, number, text, write_time
+from mpirt.controller.model.spec import Owner
+from mpirt.controller.observed.pods import Pod
 
 
 class Phase(StrEnum):
@@ -51,28 +56,27 @@ LOSSES = frozenset({
 })  # fmt: skip
 """The reasons of a task that has lost its pod before it ended, and runs again."""
 
-
-class Type(StrEnum):
-    """The conditions, in the order in which they are written."""
-
-    RUNNING = "Running"
-    OUTDATED = "Outdated"
-    """The task was changed while it runs; there only while that is so."""
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
+_NORMAL = frozenset({Reason.RUNNING, Reason.SUCCEEDED, Reason.MOVED})
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition: whether it is true, since when, and why."""
+class State:
+    """Why a task runs or doesn't."""
 
-    status: bool
+    phase: Phase
     reason: str
     message: str
-    changed: datetime
-    """When it last became true or false."""
-    updated: datetime
-    """When anything about it last changed."""
+    pod: Pod | None = None
+    """The pod that this is about."""
+    outdated: str = ""
+    """Why its pod is not the one that the task asks for now; empty if it is."""
+    at: datetime | None = None
+    """When the task ended."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the task has lost its pod."""
+        return self.reason in LOSSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ class TaskStatus:
     """Empty for a new task."""
     pod: str = ""
     uid: str = ""
-    """The pod's uid, by which a recreated pod is told from the one before."""
+    """The pod's uid, by which a recreated pod is distinguished from the one before."""
     node: str = ""
     restarts: int = 0
     """How often the task has lost its pod and got another."""
@@ -92,9 +96,8 @@ class TaskStatus:
     started: datetime | None = None
     completed: datetime | None = None
     generation: int = 0
-    running: Condition | None = None
-    outdated: Condition | None = None
-    end: Condition | None = None
+    conditions: Mapping[Type, Condition] = field(default_factory=dict)
+    """Running; Outdated, only while it is true; and Succeeded or Failed at the end."""
 
     @property
     def is_over(self) -> bool:
@@ -102,21 +105,18 @@ class TaskStatus:
         return self.phase in (Phase.SUCCEEDED, Phase.FAILED)
 
     @property
-    def reason(self) -> str:
-        """Why it runs or doesn't."""
-        return self.running.reason if self.running is not None else ""
+    def running(self) -> Condition | None:
+        """Why it runs or doesn't; None for a new task."""
+        return self.conditions.get(Type.RUNNING)
 
     @property
-    def conditions(self) -> dict[Type, Condition]:
-        """Those that it has."""
-        end = Type.SUCCEEDED if self.phase == Phase.SUCCEEDED else Type.FAILED
-        found = {Type.RUNNING: self.running, Type.OUTDATED: self.outdated, end: self.end}
-        return {kind: one for kind, one in found.items() if one is not None}
+    def reason(self) -> str:
+        """The reason why it runs or doesn't."""
+        return self.running.reason if self.running is not None else ""
 
 
 def read_status(body: Body) -> TaskStatus:
     """Return the status that an object holds. A field that can't be read counts as missing."""
-    found = {text(row, "type"): _condition(row) for row in rows(body, "conditions")}
     return TaskStatus(
         phase=text(body, "phase"),
         pod=text(body, "podName"),
@@ -127,9 +127,7 @@ def read_status(body: Body) -> TaskStatus:
         started=moment(body, "startTime"),
         completed=moment(body, "completionTime"),
         generation=number(body, "observedGeneration"),
-        running=found.get(Type.RUNNING),
-        outdated=found.get(Type.OUTDATED),
-        end=found.get(Type.SUCCEEDED) or found.get(Type.FAILED),
+        conditions=read_conditions(body),
     )
 
 
@@ -148,32 +146,61 @@ def write_status(status: TaskStatus) -> dict[str, object]:
         **{name: value for name, value in texts.items() if value},
         "restarts": status.restarts,
         "observedGeneration": status.generation,
-        "conditions": [_row(kind, one) for kind, one in status.conditions.items()],
+        "conditions": [condition_row(status.conditions[kind]) for kind in Type if kind in status.conditions],
     }
 
 
-def generation_of(body: Body) -> int:
-    """Return the generation of an object's spec."""
-    return number(table(body, "metadata"), "generation")
-
-
-def _condition(row: Body) -> Condition:
-    changed = moment(row, "lastTransitionTime") or _NEVER
-    return Condition(
-        status=text(row, "status") == "True",
-        reason=text(row, "reason"),
-        message=text(row, "message"),
-        changed=changed,
-        updated=moment(row, "lastUpdateTime") or changed,
+def status_actions(
+    owner: Owner, before: TaskStatus, status: TaskStatus, *, now: datetime
+) -> tuple[list[Action], datetime | None]:
+    """Return the events and the status write if they are due, otherwise when they will be (None: never)."""
+    # A scheduler keeps rewording its messages, and a pod that has got a node will run in a moment: both can wait.
+    due = write_time_of(
+        None if before.running is None else before.running.updated,
+        changed=_everything(before) != _everything(status),
+        urgent=_urgent(before, before) != _urgent(before, status),
+        now=now,
     )
+    if due is None or due > now:
+        return [], due
+    actions: list[Action] = []
+    if status.uid and not before.uid:
+        message = f"created pod {status.pod}"
+        identity = digest(owner.uid, message)
+        actions.append(
+            announcement(owner, identity, warning=False, reason=Reason.CREATED, message=message, now=now)
+        )
+    for kind, new in status.conditions.items():
+        old = before.conditions.get(kind)
+        # The end of a task is reported once, by the condition that names it.
+        is_reported = not (status.is_over and kind is Type.RUNNING) and new.reason != Reason.PENDING
+        if is_reported and (old is None or _essence(old, before) != _essence(new, status)):
+            lost = f"{_lost(new, status)}{_lost(old, before)}"
+            actions.append(
+                transition(owner, old, new, warning=new.reason not in _NORMAL, now=now, distinction=lost)
+            )
+    write = WriteStatus(owner.kind, owner.key.name, owner.uid, write_status(status), "the status has changed")
+    return [*actions, write], None
 
 
-def _row(kind: Type, condition: Condition) -> dict[str, str]:
-    return {
-        "type": kind,
-        "status": "True" if condition.status else "False",
-        "reason": condition.reason,
-        "message": condition.message,
-        "lastTransitionTime": write_time(condition.changed),
-        "lastUpdateTime": write_time(condition.updated),
-    }
+def _urgent(before: TaskStatus, status: TaskStatus) -> object:
+    """Return what is written at once. That an obstacle is gone can wait: the task will run in a moment."""
+    found = {kind: _essence(one, status) for kind, one in status.conditions.items()}
+    if before.running is not None and status.reason == Reason.PENDING and not before.running.status:
+        found[Type.RUNNING] = _essence(before.running, before)
+    return found, status.phase, status.generation, status.completed
+
+
+def _everything(status: TaskStatus) -> object:
+    words = {kind: (one.status, one.reason, one.message) for kind, one in status.conditions.items()}
+    pod = status.pod, status.uid, status.node, status.restarts, status.left, status.started
+    return words, pod, status.phase, status.generation, status.completed
+
+
+def _essence(condition: Condition, status: TaskStatus) -> tuple[bool, str, str]:
+    """Return status and reason, and the pod if it was lost: each loss is a transition of its own."""
+    return condition.status, condition.reason, _lost(condition, status)
+
+
+def _lost(condition: Condition | None, status: TaskStatus) -> str:
+    return status.uid if condition is not None and condition.reason in LOSSES else ""

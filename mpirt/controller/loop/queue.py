@@ -48,7 +48,7 @@ class _Ready(Generic[Key]):
 
 
 class Queue(Generic[Key]):
-    """Not thread-safe: see work_queue.py. Times are seconds of a monotonic clock."""
+    """Not thread-safe: the daemon locks it. Times are seconds of a monotonic clock."""
 
     def __init__(self, chance: Callable[[], float], *, group: Callable[[Key], Hashable]) -> None:
         self._chance = chance

@@ -2,7 +2,7 @@
 Reconciles one job: makes a plan, carries it out, and says when to look again.
 
 Owns: the reaction to each outcome, and how much is done in one turn. A planner makes the plan; cluster/ carries
-out its actions and is passed in, as are the clock and the permission to write (the lease is held). What a plan
+out its actions and is passed in, as are the clock and the permission to write. What a plan
 shows to be refused or in the way is planned with at once, so that the job reports it now.
 
 A plan may have thousands of actions. It is cut short after some time, so that other jobs have their turns, and as
@@ -18,27 +18,34 @@ from enum import Enum, auto
 from typing import Protocol
 from zlib import crc32
 
-from mpirt.controller.decisions.planner import Around, Planner
-from mpirt.controller.loop.edit_limits import EditLimits
-from mpirt.controller.loop.rejections import Rejections
-from mpirt.controller.messages.edits import TOLD_AFTER, edit_undone
+from mpirt.controller.decisions.decide import Planner
+from mpirt.controller.loop.backoffs import EditLimits, Rejections
+from mpirt.controller.messages.events import REPORTED_EDITS, edit_undone
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import (
     Action,
+    Answer,
+    Conflict,
     Create,
     Delete,
+    Done,
+    Exists,
     Find,
+    Missing,
+    Outcome,
     Patch,
+    Question,
+    Refused,
     Rejection,
+    Unavailable,
     WriteStatus,
     earliest,
 )
 from mpirt.controller.model.objectnames import object_name
-from mpirt.controller.model.outcomes import Conflict, Done, Exists, Missing, Outcome, Refused, Unavailable
-from mpirt.controller.model.proofs import Answer, Question
-from mpirt.controller.model.reading import Body, number, table, text
+from mpirt.controller.model.reading import Body, number, table, text, version_of
 from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log
+from mpirt.controller.observed.observe import Circumstances
 from mpirt.controller.observed.store import Store
 
 # How long an object that is in the way, and that no watch reports, is kept before it is read again.
@@ -58,10 +65,10 @@ class Cluster(Protocol):
         """Carry out the action in the job's namespace, and return the outcome."""
 
     def read(self, kind: str, namespace: str, name: str) -> Body | None:
-        """Return an object as it is now; None if it can't be read or does not exist."""
+        """Read an object from the API server; None if it can't be read or does not exist."""
 
 
-class Asked(Protocol):
+class PodQuestions(Protocol):
     """Asks worker pods whether they are in use, in threads of its own."""
 
     def ask(self, key: JobKey, asked: Iterable[Question]) -> datetime | None:
@@ -74,11 +81,32 @@ class Asked(Protocol):
         """Drop the answers of a job that is gone."""
 
 
-class Witness(Protocol):
-    """Is notified of every action."""
+class Recorder(Protocol):
+    """Counts actions."""
 
     def acted(self, action: Action, came: Outcome) -> None:
         """An action was attempted, with this outcome."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a reconciler acts through, and where it reports."""
+
+    cluster: Cluster
+    questions: PodQuestions
+    log: Log
+    metrics: Recorder
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The time, and whether this process leads."""
+
+    clock: Callable[[], datetime]
+    heard: Callable[[], datetime]
+    """Since when the API server has answered without a break."""
+    may_act: Callable[[], bool]
+    """Whether it has the permission to write: the lease is held."""
 
 
 class Result(Enum):
@@ -134,29 +162,14 @@ class Reconciler:
     """Brings the cluster to the desired state of the jobs. Not for several threads at once on the same job."""
 
     def __init__(
-        self,
-        planners: Iterable[Planner],
-        settings: Settings,
-        *,
-        store: Store,
-        cluster: Cluster,
-        log: Log,
-        witness: Witness,
-        asked: Asked,
-        clock: Callable[[], datetime],
-        heard: Callable[[], datetime],
-        may_act: Callable[[], bool],
+        self, planners: Iterable[Planner], settings: Settings, store: Store, access: Access, leader: Leader
     ) -> None:
         self._planners = {one.kind.resource.kind: one for one in planners}
         self._settings = settings
         self._store = store
-        self._cluster = cluster
-        self._log = log
-        self._witness = witness
-        self._asked = asked
-        self._clock = clock
-        self._heard = heard
-        self._may_act = may_act
+        self._cluster, self._questions = access.cluster, access.questions
+        self._log, self._metrics = access.log, access.metrics
+        self._leader, self._clock = leader, leader.clock
         self._rejections = Rejections()
         self._edits = EditLimits()
         # The uids of the jobs as last reconciled: a new job may have taken the name since.
@@ -178,19 +191,23 @@ class Reconciler:
         if body is None:
             return Turn(Result.SETTLED), False
         seen = _Seen(key, {**self._store.around(key, now), key.kind: [body]})
-        around = Around(
+        around = Circumstances(
             self._settings,
             now,
             departed=self._store.departed(key, now),
-            answers=self._asked.answers(key),
+            answers=self._questions.answers(key),
             nodes=self._store.going_nodes(),
-            heard=self._heard(),
+            heard=self._leader.heard(),
         )
         plan = self._planners[key.kind].decide(body, seen.objects, self._rejections.of(key, now), around)
-        delays = [self._delay(key, action, now) for action in plan.actions]
+        # A patch that undoes edits too often has to wait.
+        delays = [
+            self._edits.not_before(key, action, now) if isinstance(action, Patch) else None
+            for action in plan.actions
+        ]
         due = [action for action, delay in zip(plan.actions, delays, strict=True) if delay is None]
         done = self._execute(due, seen)
-        asked_again = self._asked.ask(key, plan.questions)
+        asked_again = self._questions.ask(key, plan.questions)
         dates = (plan.again, *delays, self._rejections.next(key, now), self._store.lent_until(key, now))
         again = earliest(*dates, asked_again, now + resync(key))
         return Turn(done.result, again, done.retry_after), done.is_superseded
@@ -201,16 +218,12 @@ class Reconciler:
         if body is None or uid != self._uids.get(key, uid):
             self._rejections.forget(key)
             self._edits.forget(key)
-            self._asked.forget(key)
+            self._questions.forget(key)
             self._store.forget_job(key)
         if uid:
             self._uids[key] = uid
         else:
             self._uids.pop(key, None)
-
-    def _delay(self, key: JobKey, action: Action, now: datetime) -> datetime | None:
-        """Return until when the action must wait because it undoes edits too often; None if it is due."""
-        return self._edits.not_before(key, action, now) if isinstance(action, Patch) else None
 
     def _execute(self, actions: Sequence[Action], seen: _Seen) -> _Executed:
         """
@@ -237,27 +250,27 @@ class Reconciler:
 
     def _try(self, action: Action, seen: _Seen) -> _Executed | None:
         """Carry out one action. Return what follows if that fails; None if it is done."""
-        if not self._may_act():
+        if not self._leader.may_act():
             return _Executed(Result.FAILED)
         if self._is_edited(seen):
             return _Executed(Result.CHANGED)
-        told = self._edit_told(action, seen)
+        event = self._edit_event(action, seen)
         came = self._carry_out(self._as_of(seen, action), seen.key)
         if isinstance(came, Done):
             self._remember_done(action, seen.key, came)
-            if told is not None:
-                self._carry_out(told, seen.key)
+            if event is not None:
+                self._carry_out(event, seen.key)
             return None
         has_learnt = self._has_learnt(action, seen, came)
         if isinstance(came, Unavailable) and (came.retry_after or not came.answered):
             return _Executed(Result.FAILED, came.retry_after)
         if has_learnt:
-            # After a conflict the queue decides when: whoever changes the object may do so again and again.
+            # After a conflict the queue decides when: the other client may change the object again and again.
             return _Executed(Result.CHANGED, is_superseded=not isinstance(came, Conflict))
         return _Executed(Result.FAILED, ends=False)
 
     def _is_edited(self, seen: _Seen) -> bool:
-        """Whether somebody has edited the job, or wants it deleted, since the plan was made."""
+        """Whether the job was edited, or its deletion requested, since the plan was made."""
         [job] = seen.objects[seen.key.kind]
         now = self._store.job(seen.key)
         return now is None or _edition(now) != _edition(job)
@@ -267,10 +280,10 @@ class Reconciler:
         self._tell(action, key, came)
         return came
 
-    def _edit_told(self, action: Action, seen: _Seen) -> Create | None:
+    def _edit_event(self, action: Action, seen: _Seen) -> Create | None:
         """Return the event to create after the patch, if one is due. The patch overwrites who made the edit."""
         now = self._clock()
-        if not isinstance(action, Patch) or self._edits.times(seen.key, action, now) != TOLD_AFTER:
+        if not isinstance(action, Patch) or self._edits.times(seen.key, action, now) != REPORTED_EDITS:
             return None
         found = self._cluster.read(action.kind, seen.key.namespace, action.name)
         [job] = seen.objects[seen.key.kind]
@@ -328,7 +341,7 @@ class Reconciler:
         if found is None:
             return False
         self._store.put(action.kind, found)
-        is_another = text(table(found, "metadata"), "resourceVersion") != seen.version(action.kind, action.name)
+        is_another = version_of(found) != seen.version(action.kind, action.name)
         return is_another or self._is_news(action, seen.key, message, final=False)
 
     def _is_news(self, action: Action, key: JobKey, message: str, *, final: bool | None) -> bool:
@@ -346,18 +359,15 @@ class Reconciler:
         return replace(action, version=seen.version(action.kind, action.name))
 
     def _tell(self, action: Action, key: JobKey, came: Outcome) -> None:
-        self._witness.acted(action, came)
+        self._metrics.acted(action, came)
         verb = type(action).__name__.lower()
         about = {"job": str(key), "action": verb, "kind": action.kind, "name": action.name}
-        match came:
-            case Done():
-                self._log.info(action.why, **about)
-            case Unavailable(message=message) | Refused(message=message):
-                self._log.warning(action.why, **about, outcome=type(came).__name__.lower(), error=message)
-            case Conflict(message=message) | Missing(message=message):
-                self._log.info(action.why, **about, outcome=type(came).__name__.lower(), error=message)
-            case Exists():
-                self._log.info(action.why, **about, outcome="exists")
+        if not isinstance(came, Done):
+            about["outcome"] = type(came).__name__.lower()
+        if not isinstance(came, Done | Exists):
+            about["error"] = came.message
+        write = self._log.warning if isinstance(came, Unavailable | Refused) else self._log.info
+        write(action.why, **about)
 
 
 def resync(key: JobKey) -> timedelta:

@@ -1,18 +1,21 @@
 """
-The ConfigMap: the files in /etc/mpi.
+The ConfigMap with the files in /etc/mpi, and the volumes by which pods have them.
 
-Owns: the hostfile, the two scripts, the workers' keeper, and the number of workers that a launcher pod waits for.
-What changes when a job is scaled is here and in no pod template, so that scaling restarts no pod.
+Owns: the hostfile, the scripts, the workers' keeper, and the number of workers that a launcher pod waits for;
+which of these files are where, for each kind of job. What changes when a job is scaled is here and in no pod
+template, so that scaling restarts no pod. Kubernetes updates the files in running pods, except for the single file
+that stands in a folder of the image.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from mpirt import names
-from mpirt.controller.manifests.meta import head
+from mpirt.controller.manifests.supporting import head
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import NEEDED_KEY, object_name, pod_labels, selector
 from mpirt.controller.model.spec import JobSpec
@@ -24,6 +27,15 @@ KUBEXEC = "kubexec.sh"
 SSH = "ssh"
 DISCOVER_HOSTS = "discover_hosts.sh"
 
+CONFIG_VOLUME = "mpi-job-config"
+_EDL_VOLUME, _JOB_VOLUME = "mpirt-edl", "mpirt-job"
+VOLUMES = (CONFIG_VOLUME, _EDL_VOLUME, _JOB_VOLUME)
+"""The names of all volumes with files of the ConfigMap."""
+
+_EXECUTABLE = 0o555
+_READABLE = 0o444
+_MODES = {HOSTFILE: _READABLE, DEEPSPEED_HOSTFILE: _READABLE}
+
 _SCRIPT = """\
 #!/bin/sh
 # {purpose}
@@ -31,6 +43,9 @@ program={folder}/bin/{program}
 [ -x "$program" ] || program={otherwise}
 """
 _RUN = 'exec "$program" "$@"\n'
+
+_MPI_FILES = (HOSTFILE, KUBEXEC, DISCOVER_HOSTS)
+_OPEN_MPI_HOSTFILE = {kinds.MPI_JOB: HOSTFILE, kinds.TRAINING_JOB: DEEPSPEED_HOSTFILE}
 
 
 def config_map(spec: JobSpec, keepers: Mapping[str, str]) -> dict[str, Any]:
@@ -81,14 +96,9 @@ def launcher_host(spec: JobSpec) -> str:
     return object_name(kinds.JOB, spec.key.name)
 
 
-def workers_selector(spec: JobSpec) -> str:
-    """Return the label selector that finds the job's workers by one request; the job's name would take several."""
-    return selector(pod_labels(spec.key.kind, spec.key.name, names.WORKER))
-
-
-def launchers_selector(spec: JobSpec) -> str:
-    """Return the label selector for the job's launchers."""
-    return selector(pod_labels(spec.key.kind, spec.key.name, names.LAUNCHER))
+def pods_selector(spec: JobSpec, role: str) -> str:
+    """Return the label selector of the job's pods of a role: one request finds them, by their name several."""
+    return selector(pod_labels(spec.key.kind, spec.key.name, role))
 
 
 def _kubexec() -> str:
@@ -99,7 +109,7 @@ def _kubexec() -> str:
 def _discover_hosts(spec: JobSpec) -> str:
     # A host with 0 slots is useless, so 0 means that the workers and Horovod choose the number.
     slots = f" --slots {spec.slots}" if spec.slots else ""
-    call = f'"$program" --selector {shlex.quote(workers_selector(spec))}{slots} "$@"'
+    call = f'"$program" --selector {shlex.quote(pods_selector(spec, names.WORKER))}{slots} "$@"'
     purpose = "The hosts that may be used now: horovodrun --host-discovery-script"
     start = _script(names.DISCOVER, names.DISCOVER, purpose)
     own = (
@@ -115,3 +125,69 @@ def _discover_hosts(spec: JobSpec) -> str:
 
 def _script(program: str, otherwise: str, purpose: str) -> str:
     return _SCRIPT.format(purpose=purpose, folder=names.RUNTIME_PATH, program=program, otherwise=otherwise)
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """One folder."""
+
+    path: str
+    volume: str
+    files: Mapping[str, str]
+    """The names of the files, by their keys in the ConfigMap."""
+    links: Mapping[str, str] = field(default_factory=dict)
+    """Files that stand alone elsewhere, by their paths."""
+
+
+_MPI_JOB = (_Folder(names.MPI_FOLDER, CONFIG_VOLUME, {key: key for key in _MPI_FILES}),)
+# As et-operator has them. Its launchers start commands by ssh: that of the image must not be found first.
+_TRAINING_JOB = (
+    _Folder(
+        names.MPI_FOLDER,
+        CONFIG_VOLUME,
+        {key: key for key in (*_MPI_FILES, DEEPSPEED_HOSTFILE, SSH)},
+        {"/usr/local/bin/ssh": SSH},
+    ),
+    _Folder("/etc/edl", _EDL_VOLUME, {key: key for key in (HOSTFILE, DISCOVER_HOSTS)}),
+    _Folder("/job", _JOB_VOLUME, {DEEPSPEED_HOSTFILE: HOSTFILE}),
+)
+_FOLDERS = {kinds.MPI_JOB: _MPI_JOB, kinds.TRAINING_JOB: _TRAINING_JOB}
+
+
+def hostfile_path(spec: JobSpec) -> str:
+    """Return the path of the hostfile in the form that the job's MPI reads."""
+    return f"{names.MPI_FOLDER}/{_OPEN_MPI_HOSTFILE[spec.key.kind]}"
+
+
+def volumes(spec: JobSpec) -> list[dict[str, Any]]:
+    """Return the launcher's volumes with files of the ConfigMap."""
+    return [config_volume(spec, one.files, volume=one.volume) for one in _FOLDERS[spec.key.kind]]
+
+
+def mounts(spec: JobSpec) -> Iterable[dict[str, Any]]:
+    """Yield where the launcher's main container has them."""
+    for one in _FOLDERS[spec.key.kind]:
+        yield {"name": one.volume, "mountPath": one.path}
+        for path, name in one.links.items():
+            yield {"name": one.volume, "mountPath": path, "subPath": name}
+
+
+def config_volume(spec: JobSpec, files: Mapping[str, str], *, volume: str = CONFIG_VOLUME) -> dict[str, Any]:
+    """Return a volume with files of the job's ConfigMap, names by keys, readable by any user of the pod."""
+    return {"name": volume, "configMap": _config_files(spec, files)}
+
+
+def config_volume_with(spec: JobSpec, files: Mapping[str, str], optional: Iterable[str]) -> dict[str, Any]:
+    """
+    Return the same volume with `optional` programs added: pods start without them, too.
+
+    Another version of the controller may remove them from the ConfigMap while pods of this template are recreated.
+    """
+    others = {**_config_files(spec, {key: key for key in optional}), "optional": True}
+    sources = [_config_files(spec, files), others]
+    return {"name": CONFIG_VOLUME, "projected": {"sources": [{"configMap": source} for source in sources]}}
+
+
+def _config_files(spec: JobSpec, files: Mapping[str, str]) -> dict[str, Any]:
+    items = [{"key": key, "path": name, "mode": _MODES.get(key, _EXECUTABLE)} for key, name in files.items()]
+    return {"name": object_name(kinds.CONFIG_MAP, spec.key.name), "items": items}

@@ -12,12 +12,8 @@ from typing import Any
 
 from mpirt import launchenv, names
 from mpirt.controller.manifests import config_map as config
-from mpirt.controller.manifests import folders, pods
-from mpirt.controller.manifests.meta import head
-from mpirt.controller.manifests.rbac import account_name
-from mpirt.controller.manifests.replica_index import launcher_index
-from mpirt.controller.manifests.service import search_domain
-from mpirt.controller.manifests.tolerations import with_tolerations
+from mpirt.controller.manifests import pods
+from mpirt.controller.manifests.supporting import account_name, head, search_domain
 from mpirt.controller.model import kinds, quantities
 from mpirt.controller.model.objectnames import (
     NEEDED_KEY,
@@ -43,6 +39,9 @@ _SAME_USER = ("runAsUser", "runAsGroup", "runAsNonRoot")
 _LAST_LINES = "FallbackToLogsOnError"
 # Kubernetes' default.
 _MESSAGE_PATH = "/dev/termination-log"
+
+# The container runtime must not give the node's GPUs to a launcher that runs no ranks.
+_NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
 
 
 def launcher_job(spec: JobSpec, settings: Settings, *, held: bool = False) -> dict[str, Any]:
@@ -71,31 +70,37 @@ def _exits_are_final(spec: JobSpec) -> dict[str, Any]:
 def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     """Return the launcher's pod template."""
     template = spec.launcher.template
+    group_labels, group_annotations, scheduler = pods.membership(spec, template, settings)
     runtime = [{"name": RUNTIME_VOLUME, "emptyDir": {}}] if settings.runtime_image else []
     pod = {
         **template.spec,
         "initContainers": _init_containers(spec, settings),
         "containers": pods.with_main(template, _main(spec, settings)),
-        "volumes": [*(template.spec.get("volumes") or []), *folders.volumes(spec), *runtime],
+        "volumes": [*(template.spec.get("volumes") or []), *config.volumes(spec), *runtime],
         "restartPolicy": "Never",
         "hostname": config.launcher_host(spec),
         "subdomain": object_name(kinds.SERVICE, spec.key.name),
         "serviceAccountName": account_name(spec),
         "automountServiceAccountToken": True,
-        "tolerations": with_tolerations(template.spec),
+        "tolerations": pods.with_tolerations(template.spec),
         **pods.dns_policy(template.spec),
         **_search(spec, settings),
         **pods.priority(spec, template.spec),
-        **pods.scheduler(spec, template, settings),
+        **scheduler,
     }
     labels = {
         **template_labels(spec.key.kind, spec.key.name, names.LAUNCHER),
-        **launcher_index(spec),
-        **pods.group_labels(spec, template, settings),
+        **_index(spec),
+        **group_labels,
     }
     # Annotations of the Job itself can be stripped, but its template is immutable.
-    annotations = {**_digests(spec), **pods.group_annotations(spec, template, settings)}
+    annotations = {**_digests(spec), **group_annotations}
     return pods.pod_template(template, labels=labels, annotations=annotations, spec=pod)
+
+
+def _index(spec: JobSpec) -> dict[str, str]:
+    """Return the launcher's label: rank 0 if it runs ranks, too, otherwise none."""
+    return {names.KUBEFLOW_INDEX_LABEL: "0"} if spec.launcher.works_too else {}
 
 
 def _digests(spec: JobSpec) -> dict[str, str]:
@@ -115,7 +120,7 @@ def _search(spec: JobSpec, settings: Settings) -> dict[str, Any]:
 
 
 def _main(spec: JobSpec, settings: Settings) -> dict[str, Any]:
-    mounts = [*folders.mounts(spec), *_runtime_mount(settings)]
+    mounts = [*config.mounts(spec), *_runtime_mount(settings)]
     container = pods.extended(pods.main_container(spec.launcher.template), env=environment(spec), mounts=mounts)
     return {
         **container,
@@ -136,14 +141,14 @@ def _under_init(spec: JobSpec, settings: Settings, container: Mapping[str, Any])
 def environment(spec: JobSpec) -> dict[str, str]:
     """Return the launcher's environment variables."""
     return {
-        **pods.role_variable(names.LAUNCHER),
-        names.SELECTOR_VARIABLE: config.workers_selector(spec),
+        names.KUBEFLOW_ROLE_VARIABLE: names.LAUNCHER,
+        names.SELECTOR_VARIABLE: config.pods_selector(spec, names.WORKER),
         # Others may inject sidecars into the workers, so the container is always named.
         **({names.CONTAINER_VARIABLE: spec.workers.template.main} if spec.has_workers else {}),
         # Not the job's name: a later job may have the same one.
         names.FENCE_VARIABLE: spec.owner.uid,
         **({names.ACCOUNT_VARIABLE: _message_path(spec)} if spec.needs_every_worker else {}),
-        **_MPI[spec.implementation](spec.slots, folders.hostfile_path(spec)),
+        **_mpi(spec),
         **({} if spec.launcher.works_too else _NO_GPU),
     }
 
@@ -153,35 +158,19 @@ def _message_path(spec: JobSpec) -> str:
     return str(given or _MESSAGE_PATH)
 
 
-# The container runtime must not give the node's GPUs to a launcher that runs no ranks.
-_NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
-
-
-def _open_mpi(slots: int, hostfile: str) -> Mapping[str, str]:
-    # The version, 4 or 5, is not known; each ignores the variables of the other.
-    return {
-        **launchenv.open_mpi_4(names.KUBEXEC_PATH, _MOST_DAEMONS),
-        "OMPI_MCA_orte_default_hostfile": hostfile,
-        "OMPI_MCA_orte_set_default_slots": str(slots),
-        **launchenv.open_mpi_5(names.KUBEXEC_PATH, _MOST_DAEMONS),
-        "PRTE_MCA_prte_default_hostfile": hostfile,
-        "PRTE_MCA_prte_set_default_slots": str(slots),
-    }
-
-
-def _intel(slots: int, hostfile: str) -> Mapping[str, str]:
-    return {
-        **launchenv.intel(names.KUBEXEC_PATH),
-        "I_MPI_HYDRA_HOST_FILE": hostfile,
-        "I_MPI_PERHOST": str(slots),
-    }
-
-
-def _mpich(_slots: int, hostfile: str) -> Mapping[str, str]:
-    return {**launchenv.mpich(names.KUBEXEC_PATH), "HYDRA_HOST_FILE": hostfile}
-
-
-_MPI = {Implementation.OPEN_MPI: _open_mpi, Implementation.INTEL: _intel, Implementation.MPICH: _mpich}
+def _mpi(spec: JobSpec) -> Mapping[str, str]:
+    agent, hostfile = names.KUBEXEC_PATH, config.hostfile_path(spec)
+    match spec.implementation:
+        case Implementation.OPEN_MPI:
+            # The version, 4 or 5, is not known; each ignores the variables of the other.
+            return {
+                **launchenv.open_mpi_4(agent, _MOST_DAEMONS, hostfile=hostfile, slots=spec.slots),
+                **launchenv.open_mpi_5(agent, _MOST_DAEMONS, hostfile=hostfile, slots=spec.slots),
+            }
+        case Implementation.INTEL:
+            return launchenv.intel(agent, hostfile=hostfile, slots=spec.slots)
+        case _:
+            return launchenv.mpich(agent, hostfile=hostfile)
 
 
 def _init_containers(spec: JobSpec, settings: Settings) -> list[Any]:
@@ -209,7 +198,7 @@ def _wait(spec: JobSpec, runtime_image: str) -> list[str]:
     return [
         f"{names.RUNTIME_PATH}/bin/{names.DISCOVER}" if runtime_image else names.DISCOVER,
         *("--wait", f"$({_NEEDED_VARIABLE})", "--timeout", str(_WAIT_SECONDS)),
-        *("--after", config.launchers_selector(spec)),
+        *("--after", config.pods_selector(spec, names.LAUNCHER)),
     ]
 
 
@@ -226,7 +215,7 @@ def _wait_container(spec: JobSpec, settings: Settings, image: str) -> dict[str, 
         **_helper(spec, WAIT_CONTAINER, image, settings),
         "env": [
             {"name": names.POD_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-            {"name": names.SELECTOR_VARIABLE, "value": config.workers_selector(spec)},
+            {"name": names.SELECTOR_VARIABLE, "value": config.pods_selector(spec, names.WORKER)},
             {"name": _NEEDED_VARIABLE, "valueFrom": {"configMapKeyRef": needed}},
         ],
     }

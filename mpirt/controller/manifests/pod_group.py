@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mpirt.controller.manifests.launcher import launcher_template
-from mpirt.controller.manifests.meta import head
 from mpirt.controller.manifests.pods import gang_of
+from mpirt.controller.manifests.supporting import head
 from mpirt.controller.manifests.workers import worker_template
 from mpirt.controller.model import kinds
-from mpirt.controller.model.gangs import GangScheduler
+from mpirt.controller.model.kinds import GangScheduler
 from mpirt.controller.model.quantities import greatest, total
 from mpirt.controller.model.spec import JobSpec, Scheduling, Settings
 

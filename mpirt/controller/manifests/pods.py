@@ -2,7 +2,7 @@
 Pod templates: the user's, with what the job needs added.
 
 Owns: adding to a template without removing anything. What the user has set stays: if the user sets a variable of
-the same name as ours, ours is left out.
+the same name as ours, or a toleration for the same taint, ours is left out.
 """
 
 from __future__ import annotations
@@ -10,18 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mpirt import names
-from mpirt.controller.manifests import config_map as config
 from mpirt.controller.model import kinds
-from mpirt.controller.model.gangs import GangScheduler
+from mpirt.controller.model.kinds import GangScheduler
 from mpirt.controller.model.objectnames import object_name
+from mpirt.controller.model.reading import rows, text
 from mpirt.controller.model.spec import JobSpec, Settings, Template
 
-CONFIG_VOLUME = "mpi-job-config"
-
-_EXECUTABLE = 0o555
-_READABLE = 0o444
-_MODES = {config.HOSTFILE: _READABLE, config.DEEPSPEED_HOSTFILE: _READABLE}
+# Longer than most nodes take to restart their kubelet or their network, but short for a job that waits.
+TOLERATED_SECONDS = 60
+# The taints of a node that reports that it can't run pods, or that is unreachable.
+_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_EFFECT = "NoExecute"
 
 
 def pod_template(
@@ -63,27 +62,6 @@ def extended(
     }
 
 
-def config_volume(spec: JobSpec, files: Mapping[str, str], *, volume: str = CONFIG_VOLUME) -> dict[str, Any]:
-    """Return a volume with files of the job's ConfigMap, names by keys, readable by any user of the pod."""
-    return {"name": volume, "configMap": _config_files(spec, files)}
-
-
-def config_volume_with(spec: JobSpec, files: Mapping[str, str], optional: Iterable[str]) -> dict[str, Any]:
-    """
-    Return the same volume with `optional` programs added: pods start without them, too.
-
-    Another version of the controller may remove them from the ConfigMap while pods of this template are recreated.
-    """
-    others = {**_config_files(spec, {key: key for key in optional}), "optional": True}
-    sources = [_config_files(spec, files), others]
-    return {"name": CONFIG_VOLUME, "projected": {"sources": [{"configMap": source} for source in sources]}}
-
-
-def _config_files(spec: JobSpec, files: Mapping[str, str]) -> dict[str, Any]:
-    items = [{"key": key, "path": name, "mode": _MODES.get(key, _EXECUTABLE)} for key, name in files.items()]
-    return {"name": object_name(kinds.CONFIG_MAP, spec.key.name), "items": items}
-
-
 def dns_policy(pod: Mapping[str, Any]) -> dict[str, str]:
     """Return a policy by which pods on the host's network use the cluster's DNS, unless the user sets another."""
     if pod.get("hostNetwork") and pod.get("dnsPolicy") in (None, "", "ClusterFirst"):
@@ -115,24 +93,29 @@ def gang_of(spec: JobSpec, template: Template, settings: Settings) -> GangSchedu
     return gang if asked == {gang.name} else None
 
 
-def group_labels(spec: JobSpec, template: Template, settings: Settings) -> Mapping[str, str]:
-    """Return the labels by which a pod is a member of the job's PodGroup."""
+def membership(
+    spec: JobSpec, template: Template, settings: Settings
+) -> tuple[Mapping[str, str], Mapping[str, str], dict[str, str]]:
+    """Return the labels, annotations and fields of a member of the job's PodGroup; empty for other pods."""
     gang = gang_of(spec, template, settings)
-    return {} if gang is None else gang.labels(object_name(kinds.POD_GROUP, spec.key.name))
+    if gang is None:
+        return {}, {}, {}
+    name = object_name(kinds.POD_GROUP, spec.key.name)
+    return gang.labels(name), gang.annotations(name), {"schedulerName": gang.name}
 
 
-def group_annotations(spec: JobSpec, template: Template, settings: Settings) -> Mapping[str, str]:
-    """Return the annotations by which a pod is a member of the job's PodGroup."""
-    gang = gang_of(spec, template, settings)
-    return {} if gang is None else gang.annotations(object_name(kinds.POD_GROUP, spec.key.name))
+def with_tolerations(pod: Mapping[str, Any]) -> list[Any]:
+    """Return the tolerations of a pod spec, and ours for the taints of lost nodes that they don't cover."""
+    ours = [
+        {"key": key, "operator": "Exists", "effect": _EFFECT, "tolerationSeconds": TOLERATED_SECONDS}
+        for key in _TAINTS
+        if not _is_about(pod, key)
+    ]
+    return [*(pod.get("tolerations") or []), *ours]
 
 
-def scheduler(spec: JobSpec, template: Template, settings: Settings) -> dict[str, str]:
-    """Return the gang scheduler's name for the pods of a PodGroup."""
-    gang = gang_of(spec, template, settings)
-    return {} if gang is None else {"schedulerName": gang.name}
-
-
-def role_variable(role: str) -> dict[str, str]:
-    """Return the variable that tells programs in the pod whether it is a launcher or a worker."""
-    return {names.KUBEFLOW_ROLE_VARIABLE: role}
+def _is_about(pod: Mapping[str, Any], key: str) -> bool:
+    """Whether a toleration covers the taint, by Kubernetes' own rule: key and effect match, or are empty."""
+    return any(
+        text(row, "key") in (key, "") and text(row, "effect") in (_EFFECT, "") for row in rows(pod, "tolerations")
+    )

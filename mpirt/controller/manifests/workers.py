@@ -1,8 +1,9 @@
 """
-The workers: a StatefulSet, because its pods have predictable names and are recreated under the same names.
+The workers: a StatefulSet, whose pods are recreated under the same names, or pods of their own.
 
-Owns: what a worker needs: the stub at the path that launchers' daemons check for, and the keeper. No API token, no
-runtime folder.
+Owns: what a worker needs: the stub at the path that launchers' daemons check for, and the keeper; no API token, no
+runtime folder. What a pod without a StatefulSet has beside the template: its name, its number, and the job as its
+owner; it is never restarted in place. And the label training.kubeflow.org/replica-index.
 """
 
 from __future__ import annotations
@@ -12,10 +13,8 @@ from typing import Any
 from mpirt import names
 from mpirt.controller.manifests import config_map as config
 from mpirt.controller.manifests import pods
-from mpirt.controller.manifests.meta import head
-from mpirt.controller.manifests.service import search_domain
 from mpirt.controller.manifests.sshd import idle_command, unanswered_probes
-from mpirt.controller.manifests.tolerations import with_tolerations
+from mpirt.controller.manifests.supporting import head, owner_reference, search_domain
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import (
     EARLIER_ANNOTATION,
@@ -24,7 +23,10 @@ from mpirt.controller.model.objectnames import (
     object_name,
     pod_labels,
     template_labels,
+    worker_number,
 )
+from mpirt.controller.model.reading import digest, rows, text
+from mpirt.controller.model.roster import Change, Roster, Source
 from mpirt.controller.model.spec import JobSpec, Settings, Template
 
 _FIRST_GENERATION = "1"
@@ -34,6 +36,9 @@ _FILES = {config.KUBEXEC: config.KUBEXEC}
 OVER = "over"
 # Kubernetes' event about a worker that can't be recreated shows this name.
 NO_PRIORITY_CLASS = "mpirt-job-is-over"
+
+# The gate by which Kueue holds pods until it has chosen a node for each. Kueue adds it to the templates.
+_KUEUE_GATE = "kueue.x-k8s.io/topology"
 
 
 def stateful_set(
@@ -81,10 +86,11 @@ def _over(template: dict[str, Any]) -> dict[str, Any]:
 def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     """Return the workers' pod template."""
     template = spec.workers.template
+    group_labels, group_annotations, scheduler = pods.membership(spec, template, settings)
     main = pods.extended(
         _waiting(template),
-        env=pods.role_variable(names.WORKER),
-        mounts=[{"name": pods.CONFIG_VOLUME, "mountPath": names.MPI_FOLDER}],
+        env={names.KUBEFLOW_ROLE_VARIABLE: names.WORKER},
+        mounts=[{"name": config.CONFIG_VOLUME, "mountPath": names.MPI_FOLDER}],
     )
     pod = {
         **template.spec,
@@ -92,25 +98,25 @@ def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
         "volumes": [*(template.spec.get("volumes") or []), _config_volume(spec, settings)],
         "dnsConfig": pods.with_search(template.spec, search_domain(spec, settings.cluster_domain)),
         "restartPolicy": "Always",
-        "tolerations": with_tolerations(template.spec),
+        "tolerations": pods.with_tolerations(template.spec),
         **_token(template),
         **pods.dns_policy(template.spec),
         **pods.priority(spec, template.spec),
-        **pods.scheduler(spec, template, settings),
+        **scheduler,
     }
     labels = template_labels(spec.key.kind, spec.key.name, names.WORKER)
     return pods.pod_template(
         template,
-        labels={**labels, **pods.group_labels(spec, template, settings)},
-        annotations={TEMPLATE_ANNOTATION: spec.worker_digest, **pods.group_annotations(spec, template, settings)},
+        labels={**labels, **group_labels},
+        annotations={TEMPLATE_ANNOTATION: spec.worker_digest, **group_annotations},
         spec=pod,
     )
 
 
 def _config_volume(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     if not settings.keepers:
-        return pods.config_volume(spec, _FILES)
-    return pods.config_volume_with(spec, _FILES, settings.keepers)
+        return config.config_volume(spec, _FILES)
+    return config.config_volume_with(spec, _FILES, settings.keepers)
 
 
 def _waiting(template: Template) -> dict[str, Any]:
@@ -127,3 +133,59 @@ def _token(template: Template) -> dict[str, Any]:
     if any(template.spec.get(field) not in (None, "") for field in asked):
         return {}
     return {"automountServiceAccountToken": False}
+
+
+def worker_pod(spec: JobSpec, settings: Settings, name: str, roster: Roster) -> dict[str, Any]:
+    """Return the pod of the worker with that name. One that is about to join is no host yet."""
+    template = worker_template(spec, settings)
+    metadata, change = template["metadata"], roster.change
+    joins = change is not None and name in change.joining
+    return {
+        "apiVersion": kinds.RESOURCES[kinds.POD].api_version,
+        "kind": kinds.POD,
+        "metadata": {
+            "name": name,
+            "namespace": spec.key.namespace,
+            "labels": {
+                **metadata["labels"],
+                names.TRAINING_INDEX_LABEL: str(worker_number(name)),
+                **(_added_by(change) if joins and change is not None else {}),
+            },
+            "annotations": {**metadata["annotations"], **(_held(change) if joins and change is not None else {})},
+            "ownerReferences": [owner_reference(spec.owner)],
+        },
+        "spec": {
+            **template["spec"],
+            "restartPolicy": "Never",
+            "hostname": name,
+            "subdomain": object_name(kinds.SERVICE, spec.key.name),
+        },
+    }
+
+
+def pod_shape(spec: JobSpec, name: str, roster: Roster) -> str:
+    """
+    Return a digest that is the same for pods of workers that differ only by their names.
+
+    What the API server rejects because of a quota or a policy, it rejects for all of them.
+    """
+    change = roster.change
+    added_by = change.uid if change is not None and name in change.joining else ""
+    return digest(kinds.POD, spec.worker_digest, added_by)
+
+
+def _added_by(change: Change) -> dict[str, str]:
+    return {names.SCALE_OUT_LABEL: change.name} if change.source is Source.SCALE_OUT else {}
+
+
+def _held(change: Change) -> dict[str, str]:
+    return {names.DRAINING_ANNOTATION: str(change.source)}
+
+
+def worker_indices(spec: JobSpec) -> dict[str, str]:
+    """Return each worker's label value by pod name; empty if Kueue does not place the job by topology."""
+    if not any(text(row, "name") == _KUEUE_GATE for row in rows(spec.workers.template.spec, "schedulingGates")):
+        return {}
+    first = 1 if spec.launcher.works_too else 0
+    workers = spec.workers.names
+    return {name: str(index) for index, name in enumerate(workers, start=first)}

@@ -10,18 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mpirt.controller.manifests.worker_pod import pod_shape
-from mpirt.controller.messages.sentences import listed, trouble
+from mpirt.controller.manifests.workers import pod_shape
+from mpirt.controller.messages.causes import listed, trouble, whose
 from mpirt.controller.model import kinds
 from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
 from mpirt.controller.model.roster import Roster
 from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.facts import is_behind, is_of_revision
-from mpirt.controller.observed.members import is_leftover, names_taken, pods_by_name
-from mpirt.controller.observed.observe import Live, Observed, digest_of
-from mpirt.controller.observed.pod_events import why_not_created
-from mpirt.controller.observed.pods import Pod
+from mpirt.controller.observed.facts import (
+    Live,
+    Observed,
+    digest_of,
+    is_behind,
+    is_leftover,
+    is_of_revision,
+    names_taken,
+)
+from mpirt.controller.observed.pods import Pod, why_not_created
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ def _of_stateful_set(spec: JobSpec, observed: Observed) -> Readiness:
     missing = _missing(names, observed, live)
     if is_behind(live) and not any(missing.values()):
         return Readiness(0, wanted, ())
-    pods, troubles = pods_by_name(observed), []
+    pods, troubles = observed.workers_by_name, []
     for name in names:
         if name in missing:
             troubles.append(f"{name} {missing[name] or 'does not exist yet'}")
@@ -87,7 +92,7 @@ def _of_bare_workers(spec: JobSpec, roster: Roster, observed: Observed) -> Readi
 
 
 def _troubles(spec: JobSpec, roster: Roster, observed: Observed, names: Sequence[str]) -> Iterator[str]:
-    pods, there = pods_by_name(observed), {one.name for one in observed.strangers}
+    pods, there = observed.workers_by_name, {one.name for one in observed.strangers}
     for name in names:
         if name in pods:
             if found := trouble(pods[name], spec.workers.template.main):
@@ -108,7 +113,7 @@ def blocked(spec: JobSpec, roster: Roster, observed: Observed) -> dict[str, Bloc
     found = {}
     for name in roster.awaited:
         if name in strangers:
-            why = f"pod {name} exists and belongs to {strangers[name].owner_name or 'nobody'}"
+            why = f"pod {name} exists and {whose(strangers[name].owner_name)}"
             found[name] = Blocked(Reason.EXISTS, why)
         elif name not in taken and (message := refused.get(pod_shape(spec, name, roster))):
             found[name] = Blocked(Reason.REFUSED, message)

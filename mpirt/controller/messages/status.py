@@ -14,33 +14,25 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
 
+from mpirt import names
 from mpirt.controller.messages import causes
-from mpirt.controller.messages.edits import launcher_suspended
+from mpirt.controller.messages.causes import trouble
 from mpirt.controller.messages.readiness import Readiness
-from mpirt.controller.messages.sentences import trouble
 from mpirt.controller.model import kinds
-from mpirt.controller.model.attempts import History, How, Stop
+from mpirt.controller.model.attempts import History, Stop
 from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type
-from mpirt.controller.model.reading import shortened
+from mpirt.controller.model.reading import shortened, table
 from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.facts import (
-    JobEnd,
-    failures,
-    is_finished,
-    is_over,
-    job_end,
-    launcher_counts,
-    launcher_job_end,
-    outdated,
-    running_launcher,
-    worker_counts,
-)
-from mpirt.controller.observed.observe import Observed
-from mpirt.controller.observed.pod_events import why_not_created
-from mpirt.controller.observed.pods import Pod
+from mpirt.controller.observed.facts import JobEnd, Observed, launcher_counts, outdated, worker_counts
+from mpirt.controller.observed.pods import Pod, why_not_created
 
 # Keeps the whole status far below etcd's limit, however long the message of an admission webhook is.
 LONGEST_MESSAGE = 4096
+
+Said = tuple[bool, str, str]
+"""Status, reason and message of a condition."""
+_RESTARTED = "The launcher had to start again: "
+_CHECK = "A shell pipe, or mpirun of Open MPI 5, may have dropped a code other than 0: check the job's results."
 
 
 class State(Enum):
@@ -69,67 +61,47 @@ class Progress:
     obstacle: Obstacle | None
 
 
-Said = tuple[bool, str, str]
-"""Status, reason and message of a condition."""
-
-
 def state_of(spec: JobSpec, observed: Observed) -> State:
     """Return the job's state, by its objects and by whether it has run before."""
-    if job_end(observed) is not None:
+    if observed.end is not None:
         return State.FINISHED
     if spec.run.suspended:
         return State.SUSPENDED
     job = observed.mine.get(kinds.JOB)
-    if running_launcher(observed) is not None and job is not None and outdated(spec, job) is None:
+    if observed.running_launcher is not None and job is not None and outdated(spec, job) is None:
         return State.RUNNING
     before = observed.status
-    has_run = before.is_true(Type.RUNNING) or before.is_true(Type.RESTARTING) or failures(observed) > 0
+    has_run = before.is_true(Type.RUNNING) or before.is_true(Type.RESTARTING) or observed.failures > 0
     return State.RESTARTING if has_run else State.STARTING
 
 
-def job_status(
-    spec: JobSpec,
-    observed: Observed,
-    history: History,
-    progress: Progress,
-    *,
-    now: datetime,
-) -> JobStatus:
+def job_status(spec: JobSpec, observed: Observed, history: History, progress: Progress) -> JobStatus:
     """Return the new status of a job with a valid spec."""
     before, workers, obstacle = observed.status, progress.workers, progress.obstacle
-    state, end, launcher = state_of(spec, observed), job_end(observed), running_launcher(observed)
+    state, end, launcher = state_of(spec, observed), observed.end, observed.running_launcher
     said = {Type.CREATED: _created(spec), **_past(observed, history)}
     match state:
         case State.FINISHED if end is not None:
             said |= _finished(observed, history, end)
         case State.SUSPENDED:
-            message = f"{_title(observed)} is suspended."
-            said |= {
-                Type.SUSPENDED: (True, Reason.SUSPENDED, message),
-                Type.RUNNING: (False, Reason.SUSPENDED, message),
-            }
+            said |= _instead(Type.SUSPENDED, Reason.SUSPENDED, f"{_title(observed)} is suspended.")
         case State.RUNNING if launcher is not None:
             said[Type.RUNNING] = _running(spec, history, workers, launcher)
-        case State.RESTARTING:
-            said[Type.RESTARTING] = (True, _restart_reason(history), _why_restarting(observed, history))
-            said[Type.RUNNING] = _not_running(spec, observed, workers)
         case _:
             said[Type.RUNNING] = _not_running(spec, observed, workers)
+    if state is State.RESTARTING:
+        said[Type.RESTARTING] = (True, _restart_reason(history), _why_restarting(observed, history))
     if obstacle is not None:
-        # A finished job's conditions are as they were written, by whomever.
+        # The conditions of a finished job are those that were written, by any writer.
         is_running = Type.RUNNING in said and said[Type.RUNNING][0]
         said[Type.RUNNING] = (is_running, obstacle.reason, obstacle.message)
-    is_new_run = state is not State.FINISHED and is_finished(before)
-    return replace(
-        _counted(observed, end, now, suspended=state is State.SUSPENDED),
-        conditions=conditions(before, said, now=now),
-        started=None if state is State.SUSPENDED else (None if is_new_run else before.started) or now,
-        history=history,
-    )
+    is_new_run = state is not State.FINISHED and before.is_finished
+    started = (None if is_new_run else before.started) or observed.now
+    return _status(observed, history, said, started=started, suspended=state is State.SUSPENDED)
 
 
 def invalid_status(
-    reason: Reason, problem: str, observed: Observed, history: History, *, suspended: bool, now: datetime
+    reason: Reason, problem: str, observed: Observed, history: History, *, suspended: bool
 ) -> JobStatus:
     """
     Return the status of a job whose spec is invalid or rejected.
@@ -137,99 +109,83 @@ def invalid_status(
     The job does not fail: its spec or a policy may be changed. What runs continues, unless the job is suspended,
     and its end is reported.
     """
-    before, end = observed.status, job_end(observed)
+    before, end = observed.status, observed.end
     suspended = suspended and end is None
-    said = _said_before(observed)
-    if end is not None:
-        said |= {**_past(observed, history), **_finished(observed, history, end)}
-    elif suspended:
-        told = (True, Reason.SUSPENDED, f"{_title(observed)} is suspended.")
-        said |= {**_past(observed, history), Type.SUSPENDED: told, Type.RUNNING: (False, reason, problem)}
-    elif kinds.JOB in observed.mine:
+    said = _unchanged(observed)
+    if end is None and kinds.JOB in observed.mine and not suspended:
         message = f"The changed spec is ignored, and the job runs on with the previous one: {problem}"
         said[Type.RUNNING] = (before.is_true(Type.RUNNING), reason, message)
     else:
-        said |= {**_past(observed, history), Type.RUNNING: (False, reason, problem)}
-    return replace(
-        _counted(observed, end, now, suspended=suspended),
-        conditions=conditions(before, said, now=now),
-        started=None if suspended else before.started,
-        history=history,
-    )
+        said |= _past(observed, history)
+        said |= {Type.RUNNING: (False, reason, problem)} if end is None else _finished(observed, history, end)
+    if suspended:
+        said[Type.SUSPENDED] = (True, Reason.SUSPENDED, f"{_title(observed)} is suspended.")
+    return _status(observed, history, said, started=before.started, suspended=suspended)
 
 
-def failed_status(reason: str, problem: str, observed: Observed, history: History, *, now: datetime) -> JobStatus:
+def failed_status(reason: str, problem: str, observed: Observed, history: History) -> JobStatus:
     """Return the status of a job that has failed for good, without a launcher."""
-    before = observed.status
-    said = _said_before(observed)
-    said |= _past(observed, history)
-    said |= {Type.FAILED: (True, reason, problem), Type.RUNNING: (False, reason, problem)}
+    said = {**_unchanged(observed), **_past(observed, history), **_instead(Type.FAILED, reason, problem)}
+    status = _status(observed, history, said, started=observed.status.started or observed.now)
+    return replace(status, completed=observed.now)
+
+
+def _status(
+    observed: Observed,
+    history: History,
+    said: Mapping[Type, Said],
+    *,
+    started: datetime | None,
+    suspended: bool = False,
+) -> JobStatus:
+    before, end = observed.status, observed.end
+    at = None if end is None else end.at or (None if observed.is_over else observed.now)
     return replace(
-        _counted(observed, None, now),
-        conditions=conditions(before, said, now=now),
-        started=before.started or now,
-        completed=now,
-        history=history,
-    )
-
-
-_RESTARTED = "The launcher had to start again: "
-_CHECK = "A shell pipe, or mpirun of Open MPI 5, may have dropped a code other than 0: check the job's results."
-
-
-def _counted(observed: Observed, end: JobEnd | None, now: datetime, *, suspended: bool = False) -> JobStatus:
-    return JobStatus(
+        before,
+        conditions=conditions(before.conditions, said, now=observed.now),
         launcher=launcher_counts(observed, suspended=suspended),
         workers=worker_counts(observed, suspended=suspended),
-        completed=end.at or (None if is_over(observed) else now) if end is not None else None,
-        written=observed.status.written,
-        roster=observed.status.roster,
-        running=observed.status.running,
+        started=None if suspended else started,
+        completed=at,
+        history=history,
     )
 
 
 def _finished(observed: Observed, history: History, end: JobEnd) -> dict[Type, Said]:
     """Return the conditions of a finished job: those set at its end, updated by what is reported later."""
-    before = observed.status
-    if is_over(observed):
-        told: dict[Type, Said] = {
-            kind: _as_it_was(one)
-            for kind, one in before.conditions.items()
-            if kind not in (Type.CREATED, Type.RESTARTING)
-        }
-        return told | _learnt_later(observed, history, end)
-    if end.succeeded:
-        return _succeeded(observed, history)
-    reason = f"{end.reason or Reason.FAILED}{causes.reason_of(history)}"
-    return _failed(reason, causes.of_end(history, end))
+    if not observed.is_over:
+        reason = f"{end.reason or Reason.FAILED}{causes.reason_of(history)}"
+        return _ended(observed, history, end, reason)
+    others = (Type.CREATED, Type.RESTARTING)
+    said = {kind: said_before(one) for kind, one in observed.status.conditions.items() if kind not in others}
+    launcher = observed.launcher_end
+    if launcher is not None and observed.history is not None and history != observed.history:
+        # A worker's death, or the launcher's own end, was reported after the job's end.
+        said |= _ended(observed, history, replace(launcher, succeeded=end.succeeded), end.reason)
+    return said
 
 
-def _learnt_later(observed: Observed, history: History, end: JobEnd) -> dict[Type, Said]:
-    """Return the conditions changed by reports after the end: a worker's death, or the launcher's own end."""
-    launcher = launcher_job_end(observed)
-    if launcher is None or observed.history is None or history == observed.history:
-        return {}
-    if end.succeeded:
-        return _succeeded(observed, history)
-    return _failed(end.reason, causes.of_end(history, launcher))
-
-
-def _succeeded(observed: Observed, history: History) -> dict[Type, Said]:
+def _ended(observed: Observed, history: History, end: JobEnd, reason: str) -> dict[Type, Said]:
+    if not end.succeeded:
+        return _instead(Type.FAILED, reason, causes.of_end(history, end))
     message = f"{_title(observed)} successfully completed."
     if deaths := causes.before_success(history):
         message += f" But right before, {deaths}. {_CHECK}"
-    return {Type.SUCCEEDED: (True, Reason.SUCCEEDED, message), Type.RUNNING: (False, Reason.SUCCEEDED, message)}
+    return _instead(Type.SUCCEEDED, Reason.SUCCEEDED, message)
 
 
-def _failed(reason: str, message: str) -> dict[Type, Said]:
-    return {Type.FAILED: (True, reason, message), Type.RUNNING: (False, reason, message)}
+def _instead(kind: Type, reason: str, message: str) -> dict[Type, Said]:
+    """Return a condition that holds, and for the same reason Running that does not."""
+    return {kind: (True, reason, message), Type.RUNNING: (False, reason, message)}
 
 
-def conditions(before: JobStatus, said: Mapping[Type, Said], *, now: datetime) -> dict[Type, Condition]:
+def conditions(
+    before: Mapping[Type, Condition], said: Mapping[Type, Said], *, now: datetime
+) -> dict[Type, Condition]:
     """Return the conditions with the times of their last transition and last update."""
     made = {}
     for kind, (status, reason, message) in said.items():
-        old = before.conditions.get(kind)
+        old = before.get(kind)
         words = shortened(message, LONGEST_MESSAGE)
         is_same = old is not None and (old.status, old.reason, old.message) == (status, str(reason), words)
         changed = old.changed if old is not None and old.status == status else now
@@ -242,32 +198,30 @@ def _title(observed: Observed) -> str:
     return f"{observed.owner.kind} {observed.owner.key}"
 
 
-def _said_before(observed: Observed) -> dict[Type, Said]:
+def _unchanged(observed: Observed) -> dict[Type, Said]:
     """Return all conditions unchanged; Created is added if it is missing."""
     created = (True, Reason.CREATED, f"{_title(observed)} is created.")
-    return {Type.CREATED: created, **{kind: _as_it_was(one) for kind, one in observed.status.conditions.items()}}
+    return {Type.CREATED: created, **{kind: said_before(one) for kind, one in observed.status.conditions.items()}}
 
 
-def _as_it_was(one: Condition) -> Said:
+def said_before(one: Condition) -> Said:
+    """Return an unchanged condition."""
     return one.status, one.reason, one.message
 
 
 def _created(spec: JobSpec) -> Said:
-    told = [f"{spec.owner.kind} {spec.key} is created.", *(f"{notice}." for notice in spec.notices)]
-    return True, Reason.CREATED, " ".join(told)
+    sentences = [f"{spec.owner.kind} {spec.key} is created", *spec.notices]
+    return True, Reason.CREATED, " ".join(f"{one}." for one in sentences)
 
 
 def _past(observed: Observed, history: History) -> dict[Type, Said]:
     """Return the conditions that were set before, in the form that they have if they no longer hold."""
     before = observed.status
     again = (False, Reason.RUN_AGAIN, "The job runs again.")
-    has_failed = before.conditions.get(Type.FAILED)
-    was_invalid = has_failed is not None and has_failed.reason in (Reason.INVALID, Reason.VALID)
     untrue: dict[Type, Said] = {
         Type.SUSPENDED: (False, Reason.RESUMED, "The job is resumed."),
         Type.SUCCEEDED: again,
-        # An earlier version set Failed on jobs whose spec could still be edited.
-        Type.FAILED: (False, Reason.VALID, "The spec can be edited.") if was_invalid else again,
+        Type.FAILED: again,
     }
     return {kind: one for kind, one in untrue.items() if kind in before.conditions} | _restarted(observed, history)
 
@@ -291,14 +245,28 @@ def _restart_reason(history: History) -> Reason:
 
 
 def _why_restarting(observed: Observed, history: History) -> str:
-    last = history.last
-    cause = causes.of_attempt(last) if last is not None else ""
+    if history.last is not None and (cause := causes.of_attempt(history.last)):
+        return cause
     before = observed.status.conditions.get(Type.RESTARTING)
-    told = before.message if before is not None and before.status else ""
-    unknown = (
-        "the launcher's pod is gone" if observed.live(kinds.JOB) is not None else causes.STOPS[Stop.JOB_DELETED]
+    if before is not None and before.status and before.message:
+        return before.message
+    is_left = observed.live(kinds.JOB) is not None
+    return "the launcher's pod is gone" if is_left else causes.STOPS[Stop.JOB_DELETED]
+
+
+def launcher_suspended(observed: Observed) -> str:
+    """
+    Return the message that the launcher Job is suspended, which only others do; empty if it is not.
+
+    The condition Running has it in place of the message about a missing launcher pod.
+    """
+    job = observed.live(kinds.JOB)
+    if job is None or table(job.body, "spec").get("suspend") is not True:
+        return ""
+    return (
+        f"launcher Job {job.name} is suspended (spec.suspend is true); {names.CONTROLLER} never sets this field, "
+        "and waits until the client that suspended the Job, Kueue for example, resumes it"
     )
-    return cause or told or unknown
 
 
 def _running(spec: JobSpec, history: History, workers: Readiness, launcher: Pod) -> Said:
@@ -309,9 +277,8 @@ def _running(spec: JobSpec, history: History, workers: Readiness, launcher: Pod)
         lost = f"Launcher pod {launcher.name} was lost with its node {launcher.node}"
         return True, Reason.LAUNCHER_FAILED, f"{lost}; {deaths}" if deaths else lost
     running = f"Launcher pod {launcher.name} runs on node {launcher.node}"
-    if attempt is not None and deaths:
-        is_told = attempt.deaths[0].how is How.TOLD
-        return True, Reason.WORKER_FAILED, deaths if is_told else f"{running}; {deaths}"
+    if deaths:
+        return True, Reason.WORKER_FAILED, f"{running}; {deaths}"
     return True, Reason.RUNNING, f"{running}; {workers.counted}"
 
 
@@ -322,14 +289,14 @@ def _not_running(spec: JobSpec, observed: Observed, workers: Readiness) -> Said:
     waiting = [pod for pod in observed.previous_launchers if not pod.is_over]
     current = [pod for pod in observed.launchers if not pod.is_over]
     if suspended := launcher_suspended(observed):
-        told = suspended
+        why = suspended
     elif waiting:
-        told = f"waiting for the previous launcher pod {waiting[0].name} to terminate"
+        why = f"waiting for the previous launcher pod {waiting[0].name} to terminate"
     elif current:
-        told = f"launcher pod {trouble(current[-1], spec.launcher.template.main) or current[-1].name}"
+        why = f"launcher pod {trouble(current[-1], spec.launcher.template.main) or current[-1].name}"
     elif job.deleting:
-        told = "the launcher Job is being deleted"
+        why = "the launcher Job is being deleted"
     else:
-        why = why_not_created(observed.failed_creates, job.uid, observed.launchers)
-        told = f"the launcher's pod {why or 'does not exist yet'}"
-    return False, Reason.LAUNCHER_NOT_RUNNING, f"{told}; {workers}"
+        missing = why_not_created(observed.failed_creates, job.uid, observed.launchers)
+        why = f"the launcher's pod {missing or 'does not exist yet'}"
+    return False, Reason.LAUNCHER_NOT_RUNNING, f"{why}; {workers}"

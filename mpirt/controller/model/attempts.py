@@ -1,16 +1,21 @@
 """
 A job's history: each attempt of its launcher, and the pods that died in it.
 
-Owns: the values, and how many of them are kept. observed/history.py builds them from the observed objects,
-messages/causes.py turns them into sentences, model/records.py serializes them.
+Owns: the values, how many of them are kept, and their form in the status or, if the CRD drops unknown fields, in
+an annotation; a field that can't be read counts as missing. observed/history.py builds them from the observed
+objects, messages/causes.py turns them into sentences.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
+
+from mpirt.controller.model.reading import Body, moment, number, rows, table, text, write_time
 
 KEPT_ATTEMPTS = 5
 """How many attempts are kept. A job may have hundreds; people ask for the last ones."""
@@ -33,8 +38,6 @@ class How(StrEnum):
     """The pod no longer exists, and why is unknown."""
     CUT_OFF = "CutOff"
     """mpirt-rsh could not follow its command there to the end; the code is mpirt-rsh's."""
-    TOLD = "Told"
-    """Reported by an earlier version of the controller; `message` has its words."""
 
 
 _REPORTERS: Mapping[How, str] = {
@@ -45,7 +48,6 @@ _REPORTERS: Mapping[How, str] = {
     How.NODE_LOST: "node controller",
     How.GONE: "mpirt-controller",
     How.CUT_OFF: "mpirt-rsh",
-    How.TOLD: "mpirt-controller",
 }
 
 
@@ -86,7 +88,7 @@ class Attempt:
     """One launcher pod, from its start to its end."""
 
     launcher: str
-    """The pod's name; empty if the attempt is known only from an earlier version's message."""
+    """The pod's name."""
     node: str = ""
     started: datetime | None = None
     ended: PodEnd | None = None
@@ -99,10 +101,9 @@ class Attempt:
     """How many workers there were when it began, and a digest of their containers; empty if it was not taken."""
     created: datetime | None = field(default=None, compare=False)
     """
-    When its pod was created, by the API server's clock; None if an earlier version recorded it.
-
-    It tells a new pod from one of a forgotten attempt. Not compared: it is written with other news, never for
-    its own sake, since an older CRD drops it.
+    When its pod was created, by the API server's clock: this distinguishes a new pod from one of a forgotten
+    attempt. Not compared: it is written with other news, never for its own sake, since other operators' CRDs drop
+    it.
     """
 
 
@@ -140,3 +141,109 @@ class History:
         """Whether the objects themselves still show all of it."""
         has_news = any(one.stopped or one.deaths or (one.ended and one.ended.code != 0) for one in self.attempts)
         return not has_news and not self.rerun and len(self.attempts) <= 1
+
+
+def write_attempts(history: History) -> list[dict[str, Any]]:
+    """Return the attempts as a list for the status."""
+    return [_attempt(one) for one in history.attempts]
+
+
+def read_history(body: Body) -> History | None:
+    """Return the history in a status; None if it holds none, for example because the CRD drops the field."""
+    if not isinstance(body.get("attempts"), list):
+        return None
+    attempts = tuple(_read_attempt(row) for row in rows(body, "attempts"))
+    disbelieved = _read_disbelieved(table(body, "disbelieved"))
+    return History(attempts, number(body, "attemptsForgotten"), text(body, "rerun"), disbelieved)
+
+
+def write_history(history: History) -> dict[str, Any]:
+    """Return the fields of a status that hold the history."""
+    return {
+        "attempts": write_attempts(history),
+        **({"attemptsForgotten": history.forgotten} if history.forgotten else {}),
+        **({"rerun": history.rerun} if history.rerun else {}),
+        **({"disbelieved": _disbelieved(history.disbelieved)} if history.disbelieved else {}),
+    }
+
+
+def dump_history(history: History) -> str:
+    """Return the same fields as one JSON text."""
+    return json.dumps(write_history(history), sort_keys=True, separators=(",", ":"))
+
+
+def load_history(written: str) -> History | None:
+    """Return the history in such a text; None if it holds none."""
+    try:
+        found = json.loads(written)
+    except ValueError:
+        return None
+    return read_history(found) if isinstance(found, Mapping) else None
+
+
+def _attempt(one: Attempt) -> dict[str, Any]:
+    row: dict[str, Any] = {"launcher": one.launcher}
+    if one.node:
+        row["node"] = one.node
+    times = {"creationTime": one.created, "startTime": one.started}
+    row |= {name: write_time(when) for name, when in times.items() if when is not None}
+    if one.stopped is not None:
+        row["stopped"] = str(one.stopped)
+    if one.workers:
+        row["workers"] = one.workers
+    if one.ended is not None:
+        row["end"] = _end(one.ended)
+    if one.deaths:
+        row["deaths"] = [_end(death) for death in one.deaths]
+    if one.more:
+        row["moreDeaths"] = one.more
+    return row
+
+
+def _disbelieved(one: Disbelieved) -> dict[str, Any]:
+    return {"job": one.job, "failures": one.failures, "final": one.final}
+
+
+def _read_disbelieved(row: Body) -> Disbelieved | None:
+    return Disbelieved(text(row, "job"), number(row, "failures"), row.get("final") is True) if row else None
+
+
+def _end(one: PodEnd) -> dict[str, Any]:
+    row: dict[str, Any] = {"pod": one.pod, "how": str(one.how), "reportedBy": one.reporter}
+    texts = {"node": one.node, "container": one.container, "reason": one.reason, "message": one.message}
+    row |= {name: value for name, value in texts.items() if value}
+    if one.code is not None:
+        row["code"] = one.code
+    if one.at is not None:
+        row["time"] = write_time(one.at)
+    return row
+
+
+def _read_attempt(row: Body) -> Attempt:
+    end = row.get("end")
+    stopped = text(row, "stopped")
+    return Attempt(
+        launcher=text(row, "launcher"),
+        node=text(row, "node"),
+        started=moment(row, "startTime"),
+        ended=_read_end(end) if isinstance(end, Mapping) else None,
+        stopped=Stop(stopped) if stopped in frozenset(Stop) else None,
+        workers=text(row, "workers"),
+        deaths=tuple(_read_end(death) for death in rows(row, "deaths")),
+        more=number(row, "moreDeaths"),
+        created=moment(row, "creationTime"),
+    )
+
+
+def _read_end(row: Body) -> PodEnd:
+    how = text(row, "how")
+    return PodEnd(
+        pod=text(row, "pod"),
+        how=How(how) if how in frozenset(How) else How.GONE,
+        node=text(row, "node"),
+        container=text(row, "container"),
+        code=number(row, "code") if "code" in row else None,
+        reason=text(row, "reason"),
+        message=text(row, "message"),
+        at=moment(row, "time"),
+    )

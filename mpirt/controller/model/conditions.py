@@ -25,6 +25,8 @@ class Type(StrEnum):
     WORKERS_READY = "WorkersReady"
     LAUNCHER_CREATED = "LauncherCreated"
     RUNNING = "Running"
+    OUTDATED = "Outdated"
+    """A GPUTask was changed while it runs."""
     SCALING = "Scaling"
     SCALE_SUCCEEDED = "ScaleSucceeded"
     SCALE_FAILED = "ScaleFailed"
@@ -53,7 +55,6 @@ class Reason(StrEnum):
     """The same as in the status of a batch/v1 Job."""
     NO_PATIENCE = "MaxWaitTimeExceeded"
     """The workers did not come; Arena has this word for it."""
-    VALID = "MPIJobValidated"
     RUN_AGAIN = "MPIJobRunAgain"
     EXISTS = "ErrResourceExists"
     REFUSED = "MPIJobRefused"
@@ -137,6 +138,11 @@ class JobStatus:
     """The workers of a job with bare pods; None if the status does not hold it."""
     running: tuple[str, ...] = ()
     """The names of the workers that run; only for jobs whose status lists them."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the status says that the job is over."""
+        return self.is_true(Type.SUCCEEDED) or self.is_true(Type.FAILED)
 
     def is_true(self, kind: Type) -> bool:
         """Whether the condition is true."""

@@ -56,7 +56,7 @@ HISTORY_ANNOTATION = f"{names.PREFIX}/history"
 PATIENCE_ANNOTATION = "job-supervisor.kube-ai.io/max-wait-time"
 GAVE_UP_ANNOTATION = "job-supervisor.kube-ai.io/job-status"
 GAVE_UP = "timeout"
-# On a launcher pod: the digest of the list of hosts that it was told last.
+# On a launcher pod: the digest of the list of hosts that it has read last.
 HOSTS_ANNOTATION = f"{names.PREFIX}/hosts"
 # In the ConfigMap: how many workers a launcher pod waits for.
 NEEDED_KEY = "workers-needed"

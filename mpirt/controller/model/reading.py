@@ -1,8 +1,9 @@
 """
 Reads fields of objects as the API server returns them.
 
-Owns: times and durations, and how a long text is shortened. All other fields are read with mpirt/objects.py, as in
-all programs. What users write is read with dialects/fields.py, which reports invalid fields.
+Owns: times and durations, how a long text is shortened, how deeply values may be nested, and digests, which detect
+changes. All other fields are read with mpirt/objects.py, as in all programs. What users write is read with
+fields.py, which reports invalid fields.
 
 Users may write any time and any number, into templates, annotations and statuses, and Python's dates end with the
 year 9999. So both are cut to what a plan can calculate with.
@@ -10,6 +11,8 @@ year 9999. So both are cut to what a plan can calculate with.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -41,6 +44,16 @@ def moment(body: Body, name: str) -> datetime | None:
     return parse_time(text(body, name))
 
 
+def uid_of(body: Body) -> str:
+    """Return the uid of an object."""
+    return text(table(body, "metadata"), "uid")
+
+
+def version_of(body: Body) -> str:
+    """Return the resourceVersion of an object."""
+    return text(table(body, "metadata"), "resourceVersion")
+
+
 def parse_time(written: str) -> datetime | None:
     """Parse a time as Kubernetes writes it, cut to the years 1900 to 9000; None if it is invalid."""
     try:
@@ -63,3 +76,28 @@ def write_time(when: datetime) -> str:
 def shortened(message: str, most: int) -> str:
     """Return the message, cut to at most `most` characters."""
     return message if len(message) <= most else f"{message[: most - 4]} ..."
+
+
+# Objects of Kubernetes have some twenty levels. Code that walks through values recursively raises RecursionError
+# somewhere between 300 and 10,000 levels.
+DEEPEST = 100
+
+
+def pruned(value: Any, levels: int = DEEPEST) -> Any:
+    """Return the value with None in place of all parts below so many levels."""
+    if isinstance(value, dict):
+        return {name: pruned(one, levels - 1) for name, one in value.items()} if levels else None
+    if isinstance(value, list):
+        return [pruned(one, levels - 1) for one in value] if levels else None
+    return value
+
+
+def digest(*parts: Any) -> str:
+    """
+    Return a digest that is the same for the same values, on every machine and in every process.
+
+    A digest of a template covers what the user wrote, never what was built from it: another version of the
+    controller builds other pods, and must not disturb a running job.
+    """
+    written = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(written.encode()).hexdigest()[:16]

@@ -1,9 +1,12 @@
 """
 The roster of a job with bare worker pods: which workers it wants, and what is about to change about them.
 
-Owns: the values, and the arithmetic of names. The roster is stored in the job's status and changes only there:
-a name is written down before its pod is created, and a worker is listed as leaving before anything happens to its
+Owns: the values, the arithmetic of names, and their form in the job's status. The roster changes only there: a
+name is written down before its pod is created, and a worker is listed as leaving before anything happens to its
 pod. So a controller that is killed at any moment continues where it stopped, and no number is used twice.
+
+In the status the wanted workers are in `targetWorkers`, as et-operator has them; the rest is in `scaling`, which
+only this controller writes. A field that can't be read counts as missing.
 """
 
 from __future__ import annotations
@@ -11,8 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from mpirt.controller.model.objectnames import worker_name, worker_number
+from mpirt.controller.model.reading import Body, moment, number, rows, table, text, texts, write_time
 
 
 class Source(StrEnum):
@@ -156,3 +161,86 @@ class Outcome:
     change: Change
     succeeded: bool
     message: str
+
+
+_NAMES, _REST = "targetWorkers", "scaling"
+_SOURCES = frozenset(Source)
+
+
+def write_roster(roster: Roster) -> dict[str, Any]:
+    """Return the fields of a status that hold the roster."""
+    rest: dict[str, Any] = {"highestNumber": roster.highest, "replicas": roster.replicas}
+    if roster.pending:
+        rest["pending"] = list(roster.pending)
+    if roster.change is not None:
+        rest["change"] = _change(roster.change)
+    if roster.drains:
+        rest["drains"] = [_drain(one) for one in roster.drains]
+    if roster.replaced:
+        rest["replaced"] = roster.replaced
+    if roster.replaced_at is not None:
+        rest["replacedTime"] = write_time(roster.replaced_at)
+    return {_NAMES: list(roster.names), _REST: rest}
+
+
+def read_roster(status: Body) -> Roster | None:
+    """Return the roster in a status; None if it holds none, for example because the CRD drops the field."""
+    if _REST not in status:
+        return None
+    rest = table(status, _REST)
+    return Roster(
+        names=texts(status, _NAMES),
+        highest=number(rest, "highestNumber", -1),
+        replicas=number(rest, "replicas"),
+        pending=texts(rest, "pending"),
+        change=_read_change(table(rest, "change")),
+        drains=tuple(one for row in rows(rest, "drains") if (one := _read_drain(row)) is not None),
+        replaced=number(rest, "replaced"),
+        replaced_at=moment(rest, "replacedTime"),
+    )
+
+
+def _change(change: Change) -> dict[str, Any]:
+    row: dict[str, Any] = {"source": str(change.source), "since": write_time(change.since)}
+    row |= {name: value for name, value in (("name", change.name), ("uid", change.uid)) if value}
+    row |= {name: list(of) for name, of in (("leaving", change.leaving), ("joining", change.joining)) if of}
+    if change.seconds is not None:
+        row["timeout"] = change.seconds
+    row |= {name: True for name, of in (("force", change.force), ("committed", change.committed)) if of}
+    return row
+
+
+def _read_change(row: Body) -> Change | None:
+    source, since = text(row, "source"), moment(row, "since")
+    if source not in _SOURCES or since is None:
+        return None
+    return Change(
+        source=Source(source),
+        since=since,
+        name=text(row, "name"),
+        uid=text(row, "uid"),
+        seconds=number(row, "timeout") if "timeout" in row else None,
+        force=row.get("force") is True,
+        leaving=texts(row, "leaving"),
+        joining=texts(row, "joining"),
+        committed=row.get("committed") is True,
+    )
+
+
+def _drain(drain: Drain) -> dict[str, Any]:
+    row: dict[str, Any] = {"worker": drain.name, "source": str(drain.source), "why": drain.why}
+    if drain.until is not None:
+        row["until"] = write_time(drain.until)
+    if drain.after:
+        row["after"] = drain.after
+    if drain.committed:
+        row["committed"] = True
+    return row
+
+
+def _read_drain(row: Body) -> Drain | None:
+    source = text(row, "source")
+    if source not in _SOURCES:
+        return None
+    until, committed = moment(row, "until"), row.get("committed") is True
+    return Drain(text(row, "worker"), Source(source), text(row, "why"), until, text(row, "after"), committed)

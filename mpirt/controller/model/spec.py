@@ -1,8 +1,9 @@
 """
-A job's spec, independent of the kind of job object.
+A job's spec, independent of the kind of job object, and the objects that ask for a change of its workers.
 
 Owns: the values. A dialect builds them from its object, once, and reports the path of an invalid field. After
-that, no code reads fields of the user's dictionaries, except of pod templates, which Kubernetes gets as they are.
+that, no code reads fields of the user's dictionaries, except of pod templates, which Kubernetes gets unchanged.
+What becomes of a ScaleIn or ScaleOut is decided in scaling/; its status is the record of its outcome.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from mpirt.controller.model.digests import digest
-from mpirt.controller.model.gangs import GangScheduler
-from mpirt.controller.model.roster import Roster
+from mpirt.controller.model.conditions import Condition, Type
+from mpirt.controller.model.kinds import GangScheduler
+from mpirt.controller.model.reading import digest
+from mpirt.controller.model.roster import Roster, Source
 from mpirt.errors import SpecError
 from mpirt.hosts import Form
 
@@ -298,3 +301,45 @@ class Settings:
     @property
     def gang_scheduler(self) -> GangScheduler | None:
         return GangScheduler(self.gang) if self.gang else None
+
+
+@dataclass(frozen=True, slots=True)
+class Scaler:
+    """One ScaleIn or ScaleOut."""
+
+    source: Source
+    name: str
+    uid: str
+    api_version: str
+    created: datetime | None
+    count: int | None = None
+    """How many workers leave or join."""
+    pods: tuple[str, ...] | None = None
+    """The workers that leave, by name; None if they are not named."""
+    seconds: int = 0
+    """How long it may take."""
+    force: bool = False
+    """Whether workers go at the time limit even if they are still in use."""
+    owners: tuple[str, ...] = ()
+    """The uids of its owners."""
+    is_controlled: bool = False
+    """Whether one of its owners is its controller."""
+    problem: str = ""
+    """Why it is invalid; empty if it is not."""
+    unused: tuple[str, ...] = ()
+    """The fields that are set and have no effect."""
+    conditions: Mapping[Type, Condition] = field(default_factory=dict)
+    deleting: bool = False
+
+    @property
+    def kind(self) -> str:
+        return str(self.source)
+
+    @property
+    def has_succeeded(self) -> bool:
+        return Type.SCALE_SUCCEEDED in self.conditions
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its outcome is recorded: it never changes then."""
+        return self.has_succeeded or Type.SCALE_FAILED in self.conditions

@@ -27,7 +27,7 @@ class Log(Protocol):
         """Log a problem that the controller handles itself, for example by retrying."""
 
     def error(self, message: str, **fields: Value) -> None:
-        """Log a problem that needs somebody's attention."""
+        """Log a problem that needs a person's attention."""
 
 
 def logfmt(fields: Mapping[str, Value]) -> str:
@@ -69,7 +69,7 @@ class LineLog:
         self._write("warning", message, fields)
 
     def error(self, message: str, **fields: Value) -> None:
-        """Log a problem that needs somebody's attention."""
+        """Log a problem that needs a person's attention."""
         self._write("error", message, fields)
 
     def _write(self, level: str, message: str, fields: Mapping[str, Value]) -> None:

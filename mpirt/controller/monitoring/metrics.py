@@ -6,7 +6,7 @@ Owns: their names and values. Metrics that mpi-operator has keep its names, so t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client import (
     CollectorRegistry,
@@ -21,44 +21,32 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from mpirt.controller.model.actions import Action, WriteStatus
+from mpirt.controller.model.actions import Action, Done, Outcome, WriteStatus
 from mpirt.controller.model.conditions import Type
-from mpirt.controller.model.outcomes import Done, Outcome
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
+_KIND = ("kind",)
 _SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
-class _Launchers(Collector):
-    """One sample per launcher Job in the cache, created by this process or not."""
+class _Samples(Collector):
+    """A gauge with labels, whose samples are computed at every scrape."""
 
-    def __init__(self, launchers: Callable[[], Iterable[tuple[str, str]]]) -> None:
-        self._launchers = launchers
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the samples at a scrape."""
-        info = GaugeMetricFamily(
-            "mpi_operator_job_info", "Launcher Jobs that exist", labels=["launcher", "namespace"]
-        )
-        for namespace, name in self._launchers():
-            info.add_metric([name, namespace], 1.0)
-        yield info
-
-
-class _Kinds(Collector):
-    """One sample per kind of object."""
-
-    def __init__(self, name: str, meaning: str, values: Callable[[], Mapping[str, float]]) -> None:
-        self._name = name
-        self._meaning = meaning
-        self._values = values
+    def __init__(
+        self,
+        name: str,
+        meaning: str,
+        labels: Sequence[str],
+        samples: Callable[[], Iterable[tuple[list[str], float]]],
+    ) -> None:
+        self._name, self._meaning, self._labels = name, meaning, labels
+        self._samples = samples
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the samples at a scrape."""
-        family = GaugeMetricFamily(self._name, self._meaning, labels=["kind"])
-        for kind, value in self._values().items():
-            family.add_metric([kind], float(value))
+        family = GaugeMetricFamily(self._name, self._meaning, labels=self._labels)
+        for labels, value in self._samples():
+            family.add_metric(labels, float(value))
         yield family
 
 
@@ -101,27 +89,26 @@ class Metrics:
         failing: Callable[[], Mapping[str, float]],
     ) -> None:
         """Register the gauges whose values are computed at every scrape."""
-        leader = Gauge("mpi_operator_is_leader", "Whether this process is the leader", registry=self._registry)
-        leader.set_function(lambda: float(leads()))
-        queue = Gauge("mpirt_controller_queue_depth", "Jobs waiting to be reconciled", registry=self._registry)
-        queue.set_function(depth)
-        known = Gauge("mpirt_controller_jobs", "MPIJob objects in the cache", registry=self._registry)
-        known.set_function(jobs)
-        self._registry.register(_Launchers(launchers))
-        self._registry.register(
-            _Kinds(
-                "mpirt_controller_kind_available",
-                "Whether objects of the kind are served in a known version, and may be read",
-                kinds,
-            )
-        )
-        self._registry.register(
-            _Kinds(
-                "mpirt_controller_watch_failing_seconds",
-                "For how long objects of the kind could be neither listed nor watched; 0 if they can",
-                failing,
-            )
-        )
+        for name, meaning, value in (
+            ("mpi_operator_is_leader", "Whether this process is the leader", lambda: float(leads())),
+            ("mpirt_controller_queue_depth", "Jobs waiting to be reconciled", depth),
+            ("mpirt_controller_jobs", "MPIJob objects in the cache", jobs),
+        ):
+            Gauge(name, meaning, registry=self._registry).set_function(value)
+        available = "Whether objects of the kind are served in a known version, and may be read"
+        failed = "For how long objects of the kind could be neither listed nor watched; 0 if they can"
+        for samples in (
+            # One sample per launcher Job in the cache, created by this process or not.
+            _Samples(
+                "mpi_operator_job_info",
+                "Launcher Jobs that exist",
+                ("launcher", "namespace"),
+                lambda: (([name, namespace], 1.0) for namespace, name in launchers()),
+            ),
+            _Samples("mpirt_controller_kind_available", available, _KIND, lambda: _by_kind(kinds())),
+            _Samples("mpirt_controller_watch_failing_seconds", failed, _KIND, lambda: _by_kind(failing())),
+        ):
+            self._registry.register(samples)
 
     def called(self, verb: str, resource: str, code: int) -> None:
         """Count a request to the API server."""
@@ -140,3 +127,7 @@ class Metrics:
     def page(self) -> bytes:
         """Return all metrics in the format of Prometheus."""
         return generate_latest(self._registry)
+
+
+def _by_kind(values: Mapping[str, float]) -> Iterator[tuple[list[str], float]]:
+    return (([kind], value) for kind, value in values.items())

@@ -93,6 +93,5 @@ def _exited(pod: Pod, one: Container, end: Ended) -> PodEnd:
 
 def _cause_first(lines: str) -> str:
     """Move the lines of mpirt-rsh before the rest: the job's own output, and the launcher's comments on it."""
-    told = without_data(lines).splitlines()
-    kept: Iterable[str] = sorted(told, key=lambda line: not line.startswith(SAYS))
+    kept: Iterable[str] = sorted(without_data(lines).splitlines(), key=lambda line: not line.startswith(SAYS))
     return "\n".join(kept)

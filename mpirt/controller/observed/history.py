@@ -1,9 +1,14 @@
 """
-The history of a job, kept up to date.
+The history of a job, kept up to date, and whether a worker was lost while a launcher ran.
 
 Owns: merging what is observed now into what is recorded. A replacement pod shows nothing of the pod before it, so
-what was recorded stays. The recorded end of a launcher may be replaced by one that tells more; only its loss with
+what was recorded stays. The recorded end of a launcher may be replaced by one that says more; only its loss with
 its node is withdrawn, if the node reports again.
+
+Losses are found by a digest of the workers' containers at the begin of an attempt. What counts is which containers
+there are, not when something happened: the clocks of two nodes tell no order. A launcher may start its commands
+anew when a worker is lost. Its account (mpirt/account.py) then names the containers in which its last commands
+ran: if those are the ones that there are now, the loss is mended.
 """
 
 from __future__ import annotations
@@ -12,43 +17,119 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from mpirt.account import Account, read
 from mpirt.controller.model import kinds
 from mpirt.controller.model.attempts import KEPT_ATTEMPTS, KEPT_DEATHS, Attempt, History, How, PodEnd, Stop
-from mpirt.controller.model.conditions import Condition, Reason, Type
-from mpirt.controller.model.reading import shortened
+from mpirt.controller.model.objectnames import MOST_WORKERS, worker_names
+from mpirt.controller.model.reading import digest
 from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.deaths import LONGEST_WORDS, container_death, launcher_end, worker_death
-from mpirt.controller.observed.facts import (
-    is_behind,
-    is_of_revision,
-    is_over,
-    is_reopened,
-    job_end,
-    outdated,
-)
-from mpirt.controller.observed.losses import losses, without_leaving, workers_now
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.deaths import container_death, launcher_end, worker_death
+from mpirt.controller.observed.facts import Observed, is_behind, is_dead, is_of_revision, outdated
 from mpirt.controller.observed.pods import Pod
 
-# The reasons of conditions whose message is the only place where an earlier version recorded deaths.
-_TROUBLED = frozenset({Reason.WORKER_FAILED, Reason.LAUNCHER_FAILED})
+
+def workers_now(spec: JobSpec, observed: Observed) -> str:
+    """Return the digest of the workers' containers, and how many workers it covers."""
+    return _digest(spec, observed, spec.workers.replicas)
+
+
+def without_leaving(spec: JobSpec, observed: Observed, attempt: Attempt) -> Attempt:
+    """Return an attempt that goes on, without the workers that are to go, if it has lost none by itself."""
+    if _count(attempt) <= spec.workers.replicas or _have_changed(spec, observed, attempt):
+        return attempt
+    return replace(attempt, workers=workers_now(spec, observed))
+
+
+def losses(spec: JobSpec | None, observed: Observed, attempt: Attempt) -> tuple[PodEnd, ...] | None:
+    """
+    Return the losses that a launcher which has ended with code 0 tells itself; None if no worker was lost.
+
+    Empty if one was lost, and its death is in the attempt, or was not seen. Without a spec only what the attempt
+    holds is known.
+    """
+    if spec is None:
+        return () if attempt.workers and attempt.deaths else None
+    account = _account(spec, observed, attempt.launcher)
+    if account.lost:
+        return tuple(PodEnd(one.pod, How.CUT_OFF, code=one.code) for one in account.lost)
+    if "" in _containers(spec, observed, account.silent):
+        return ()
+    # Their times are those of nodes' clocks: a death before the attempt may seem to be one in it.
+    if not (_have_changed(spec, observed, attempt) if _count(attempt) else attempt.deaths):
+        return None
+    return None if _is_mended(spec, observed, attempt, account) else ()
+
+
+def are_unheard(spec: JobSpec, observed: Observed, launcher: str) -> bool:
+    """Whether a command in a worker may have ended together with the launcher, without a word of that."""
+    return bool(_account(spec, observed, launcher).silent)
+
+
+def are_settled(spec: JobSpec, observed: Observed, launcher: str) -> bool:
+    """Whether the launcher has reported how all its commands have ended: their nodes have nothing to add."""
+    return _account(spec, observed, launcher).is_settled
+
+
+def _have_changed(spec: JobSpec, observed: Observed, attempt: Attempt) -> bool:
+    count = _count(attempt)
+    return count > 0 and _digest(spec, observed, count) != attempt.workers
+
+
+def _count(attempt: Attempt) -> int:
+    count = attempt.workers.partition("-")[0]
+    # Whoever may write the status may have written any number.
+    return int(count) if count.isdecimal() and len(count) <= len(str(MOST_WORKERS)) else 0
+
+
+def _is_mended(spec: JobSpec, observed: Observed, attempt: Attempt, account: Account) -> bool:
+    """Whether the last commands ran in the successors of all that are known to have died."""
+    dead = [death.pod for death in attempt.deaths]
+    if not dead or attempt.more:
+        return False
+    pairs = zip(dead, _containers(spec, observed, dead), strict=True)
+    return all(container != "" and account.again.get(name) == container for name, container in pairs)
+
+
+def _account(spec: JobSpec, observed: Observed, launcher: str) -> Account:
+    pods = (*observed.launchers, *observed.previous_launchers, *observed.departed_launchers)
+    pod = next((one for one in pods if one.name == launcher), None)
+    found = [] if pod is None else pod.decisive(spec.launcher.template.main)
+    return next((read(one.ended.message) for one in found if one.ended is not None), Account())
+
+
+def _digest(spec: JobSpec, observed: Observed, count: int) -> str:
+    return f"{count}-{digest(_containers(spec, observed, worker_names(spec.key.name, count)))}"
+
+
+def _containers(spec: JobSpec, observed: Observed, names: Iterable[str]) -> list[str]:
+    """Return which containers the workers of these names are; empty for each that is none any more."""
+    pods = observed.workers_by_name
+    return [_container(pods.get(name), spec.workers.template.main) for name in names]
+
+
+def _container(pod: Pod | None, main: str) -> str:
+    if pod is None or is_dead(pod):
+        return ""
+    return next((one.identity for one in pod.decisive(main) if one.running), "")
+
+
 # Ends that are replaced if one that tells more becomes known later.
 _IMPROVABLE = frozenset({How.DELETED, How.NODE_LOST, How.GONE})
 _BETTER = frozenset({How.EVICTED, How.FAILED})
 
 
-def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False, now: datetime) -> History:
+def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False) -> History:
     """
-    Return the history as of now. `suspended`: whether the job is, where there is no spec that says so.
+    Return the history as of observed.now. `suspended`: whether the job is, where there is no spec that says so.
 
     Without a spec, the current attempt gets no deaths: some may be intended.
     """
-    if is_reopened(observed):
+    if observed.is_reopened:
         return History(rerun=observed.rerun.value)
-    known = _known(observed)
-    if is_over(observed):
+    known = observed.history or History()
+    if observed.is_over:
         return replace(known, attempts=_with_late_news(spec, observed, known.attempts))
-    attempts = _with_launchers(spec, observed, known, now)
+    attempts = _with_launchers(spec, observed, known)
     if _may_stop(observed, attempts, known):
         attempts[-1] = replace(attempts[-1], stopped=_stop(spec, observed, suspended=suspended))
     if attempts and spec is not None and attempts[-1].stopped is None:
@@ -61,43 +142,7 @@ def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False
     return _judged(spec, observed, happened)
 
 
-def _known(observed: Observed) -> History:
-    """Return the recorded history, or what the status of an earlier version tells."""
-    if observed.history is not None:
-        return observed.history
-    return History() if is_over(observed) else History(_told_earlier(observed))
-
-
-def _told_earlier(observed: Observed) -> tuple[Attempt, ...]:
-    """
-    Return what a version without a history reported that is worth keeping: why a launcher is restarted, or what
-    died while one runs. The sentence is kept verbatim; only pod names are looked up in it.
-    """
-    conditions = observed.status.conditions
-    restarting = conditions.get(Type.RESTARTING)
-    if restarting is not None and restarting.status:
-        ended = [pod for pod in observed.launchers if launcher_end(pod, "") is not None]
-        named = [pod for pod in ended if pod.name in restarting.message]
-        pod = next(reversed(named or ended), None)
-        return (_told_attempt(pod, ended=_told(restarting)),)
-    running = conditions.get(Type.RUNNING)
-    if running is not None and running.status and running.reason in _TROUBLED:
-        pod = next((pod for pod in reversed(observed.launchers) if pod.name in running.message), None)
-        return (_told_attempt(pod, deaths=(_told(running),)),)
-    return ()
-
-
-def _told_attempt(pod: Pod | None, *, ended: PodEnd | None = None, deaths: tuple[PodEnd, ...] = ()) -> Attempt:
-    if pod is None:
-        return Attempt("", ended=ended, deaths=deaths)
-    return Attempt(pod.name, pod.node, pod.started, ended=ended, deaths=deaths, created=pod.created)
-
-
-def _told(condition: Condition) -> PodEnd:
-    return PodEnd("", How.TOLD, message=shortened(condition.message, LONGEST_WORDS), at=condition.changed)
-
-
-def _with_launchers(spec: JobSpec | None, observed: Observed, known: History, now: datetime) -> list[Attempt]:
+def _with_launchers(spec: JobSpec | None, observed: Observed, known: History) -> list[Attempt]:
     """Return the recorded attempts and the new ones, updated by what their pods show."""
     main = "" if spec is None else spec.launcher.template.main
     attempts = {one.launcher: one for one in known.attempts}
@@ -114,7 +159,7 @@ def _with_launchers(spec: JobSpec | None, observed: Observed, known: History, no
         if pod.name in attempts or (has_begun and _is_new(pod, since)):
             attempts[pod.name] = _of_pod(attempts.get(pod.name) or _begun(spec, observed, pod, end), pod, end)
             seen.add(pod.name)
-    gone = now.replace(microsecond=0)
+    gone = observed.now.replace(microsecond=0)
     return [
         one if one.ended or one.launcher in seen else replace(one, ended=PodEnd(one.launcher, How.GONE, at=gone))
         for one in attempts.values()
@@ -151,19 +196,19 @@ def _of_pod(known: Attempt, pod: Pod, end: PodEnd | None) -> Attempt:
     )
 
 
-def _settled(before: PodEnd | None, now: PodEnd | None) -> PodEnd | None:
+def _settled(before: PodEnd | None, after: PodEnd | None) -> PodEnd | None:
     """Return the end of a pod, given the recorded end and the one that it shows."""
     if before is None:
-        return now
-    if now is None:
+        return after
+    if after is None:
         return None if before.how is How.NODE_LOST else before
-    is_better = before.how is How.GONE or (before.how in _IMPROVABLE and now.how in _BETTER)
-    return now if is_better else before
+    is_better = before.how is How.GONE or (before.how in _IMPROVABLE and after.how in _BETTER)
+    return after if is_better else before
 
 
 def _may_stop(observed: Observed, attempts: list[Attempt], known: History) -> bool:
     """Whether the last attempt, which has not ended by itself, may have been ended on purpose."""
-    if not attempts or attempts[-1].stopped is not None or job_end(observed) is not None:
+    if not attempts or attempts[-1].stopped is not None or observed.end is not None:
         return False
     last, before = attempts[-1], known.last
     return before is None or before.launcher != last.launcher or before.ended is None
@@ -213,20 +258,20 @@ def _with_late_news(
     spec: JobSpec | None, observed: Observed, attempts: tuple[Attempt, ...]
 ) -> tuple[Attempt, ...]:
     """Return the attempts, with the deaths that nodes reported only after the attempt was over."""
-    end = job_end(observed)
+    end = observed.end
     until = [*(later.started for later in attempts[1:]), end.at if end is not None else None]
     pods = (*observed.workers, *observed.previous_workers)
-    told = []
+    updated = []
     for one, before in zip(attempts, until, strict=False):
         # Without a spec it is unknown which container is the main one.
         if spec is None or one.started is None or before is None or one.stopped is not None:
-            told.append(one)
+            updated.append(one)
             continue
         late = (container_death(pod, spec.workers.template.main, one.started, before) for pod in pods)
-        told.append(_with_deaths(one, (death for death in late if death is not None)))
-    if told and end is not None and told[-1].stopped is None:
-        told[-1] = _with_end(spec, observed, told[-1])
-    return tuple(told)
+        updated.append(_with_deaths(one, (death for death in late if death is not None)))
+    if updated and end is not None and updated[-1].stopped is None:
+        updated[-1] = _with_end(spec, observed, updated[-1])
+    return tuple(updated)
 
 
 def _with_end(spec: JobSpec | None, observed: Observed, attempt: Attempt) -> Attempt:
@@ -237,13 +282,10 @@ def _with_end(spec: JobSpec | None, observed: Observed, attempt: Attempt) -> Att
 
 
 def _with_deaths(attempt: Attempt, deaths: Iterable[PodEnd]) -> Attempt:
-    """Return the attempt with these deaths, less those of pods that it, or an earlier version's message, names."""
+    """Return the attempt with these deaths, less those of pods that it names already."""
     known = {one.pod: one for one in attempt.deaths}
-    kept, ends = len(known), (*attempt.deaths, attempt.ended)
-    told = [one.message for one in ends if one is not None and one.how is How.TOLD]
+    room = max(KEPT_DEATHS, len(known))
     for death in deaths:
-        if not any(death.pod in words for words in told):
-            known.setdefault(death.pod, death)
+        known.setdefault(death.pod, death)
     found = list(known.values())
-    room = max(KEPT_DEATHS, kept)
     return replace(attempt, deaths=tuple(found[:room]), more=max(attempt.more, len(found) - room))

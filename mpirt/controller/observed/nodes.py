@@ -1,19 +1,19 @@
 """
 Nodes that are about to go, as their objects show it.
 
-Owns: the table of signals by which clouds, autoscalers and people announce it, and reading a node. Nodes without a
-signal are not kept.
+Owns: the table of signals by which clouds, autoscalers and people announce it, reading a node, and the signals
+kept up to date by the nodes' names. Nothing is kept of nodes without a signal. No lock, no I/O.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mpirt.controller.model.reading import Body, rows, table, text
 from mpirt.controller.model.roster import Source
 
-# Where nobody has said otherwise: as long as AWS announces the end of a spot node.
+# The default: as long as AWS announces the end of a spot node.
 NOTICE = 120
 
 
@@ -54,3 +54,47 @@ def read_signal(body: Body) -> Signal | None:
     if found:
         return min(found, key=lambda one: one.notice)
     return Signal(Source.NODE_CORDONED, "is cordoned", NOTICE) if spec.get("unschedulable") is True else None
+
+
+class GoingNodes:
+    """Which nodes are about to go, and why."""
+
+    def __init__(self) -> None:
+        self._signals: dict[str, Signal] = {}
+        self.are_read = False
+        """Whether nodes can be read."""
+
+    def replace(self, bodies: Iterable[Body]) -> set[str]:
+        """Take a list of all nodes. Return the names of those that have changed."""
+        before, self._signals = self._signals, {}
+        self.are_read = True
+        for body in bodies:
+            self.put(body)
+        return {name for name in (*before, *self._signals) if before.get(name) != self._signals.get(name)}
+
+    def put(self, body: Body) -> set[str]:
+        """Take a node. Return its name if its signal has changed."""
+        name, signal = _name(body), read_signal(body)
+        if self._signals.get(name) == signal:
+            return set()
+        if signal is None:
+            del self._signals[name]
+        else:
+            self._signals[name] = signal
+        return {name}
+
+    def remove(self, body: Body) -> set[str]:
+        """Forget a node that is gone. Return its name if there was a signal."""
+        return {_name(body)} if self._signals.pop(_name(body), None) is not None else set()
+
+    def lose(self) -> None:
+        """Forget all nodes: they can't be read any more."""
+        self._signals, self.are_read = {}, False
+
+    def signals(self) -> Mapping[str, Signal] | None:
+        """Return the signals by the nodes' names; None if nodes can't be read."""
+        return dict(self._signals) if self.are_read else None
+
+
+def _name(body: Body) -> str:
+    return text(table(body, "metadata"), "name")

@@ -1,44 +1,41 @@
 """
 The observed state of one job: its objects from the informers' caches, read into values.
 
-Owns: whose an object is, which job an object concerns, and which parts of an object the caches keep. Decides
-nothing. No I/O.
+Owns: whose an object is, and which job an object concerns. Decides nothing. No I/O.
 
 An object is ours if, and only if, the uid in its controller reference is our job's. Labels are for finding
-objects, never for owning them. Pods whose owner is gone are ours if it had the name of ours; a copy of a pod is
-nobody's.
+objects, never for owning them. Pods whose owner is gone are ours if it had the name of ours; a copy of a pod has
+no owner.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 from mpirt import names, podobjects
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Rejection
-from mpirt.controller.model.attempts import Disbelieved, History
+from mpirt.controller.model.actions import Answer, Rejection
+from mpirt.controller.model.attempts import History, load_history
 from mpirt.controller.model.conditions import JobStatus
-from mpirt.controller.model.nesting import pruned
 from mpirt.controller.model.objectnames import (
     HISTORY_ANNOTATION,
-    TEMPLATE_ANNOTATION,
-    WORKERS_ANNOTATION,
     object_name,
     worker_name,
     worker_number,
 )
-from mpirt.controller.model.proofs import Answer
-from mpirt.controller.model.reading import Body, moment, number, rows, table, text
-from mpirt.controller.model.records import load_history
-from mpirt.controller.model.scalers import Scaler
-from mpirt.controller.model.spec import JobKey, Owner
-from mpirt.controller.observed.digested import digested
+from mpirt.controller.model.reading import Body, moment, number, table, text, version_of
+from mpirt.controller.model.spec import JobKey, Owner, Scaler, Settings
+from mpirt.controller.observed.facts import Live, Observed, Rerun
 from mpirt.controller.observed.nodes import Signal
-from mpirt.controller.observed.pod_events import FailedCreate, evictions, read_failed_create
-from mpirt.controller.observed.pods import Pod, kind_and_name, read_pod
+from mpirt.controller.observed.pods import (
+    Pod,
+    evictions,
+    kind_and_name,
+    read_failed_create,
+    read_pod,
+)
 
 Cached = Mapping[str, Iterable[Body]]
 """Objects by kind. Objects of other jobs do no harm; two of the same kind and name do."""
@@ -47,142 +44,74 @@ DepartedPods = Iterable[tuple[Body, datetime]]
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
-    """An object that exists."""
+class Circumstances:
+    """What a plan is made from, besides an object and the objects that concern it."""
 
-    kind: str
-    name: str
-    uid: str
-    owner: str
-    """The uid of its controller reference; empty if it has none."""
-    owner_name: str
-    """Kind and name in that reference, for messages."""
-    deleting: bool
-    labels: Mapping[str, str]
-    annotations: Mapping[str, str]
-    generation: int
-    body: Body
-
-
-@dataclass(frozen=True, slots=True)
-class Rerun:
-    """The job's annotations about running again once it is over."""
-
-    value: str = ""
-    """The value of mpirt.dev/rerun: a new value runs the job again."""
-    when_deleted: bool = False
-    """Whether deleting its launcher Job runs it again, too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """Everything known about a job at one moment."""
-
-    owner: Owner
-    created: datetime | None
-    """When the job was created."""
-    status: JobStatus
-    """The status in the job object."""
-    version: str = ""
-    """Its resourceVersion."""
-    history: History | None = None
-    """The recorded history; None if there is none, as in a status by a version that kept no history."""
-    rerun: Rerun = Rerun()
-    mine: Mapping[str, Live] = field(default_factory=dict)
-    """The objects that the job owns, by kind."""
-    others: tuple[Live, ...] = ()
-    """Objects that have the names of ours, but belong to somebody else."""
-    workers: tuple[Pod, ...] = ()
-    """Pods of the existing StatefulSet, or those that we have created for the job, by their numbers."""
-    departed_launchers: tuple[Pod, ...] = ()
-    """Departed launcher pods of the job."""
-    departed: tuple[Pod, ...] = ()
-    """Departed pods of the same: others may have taken their places."""
-    previous_workers: tuple[Pod, ...] = ()
-    """Pods of StatefulSets, or of jobs of the same name, that no longer exist."""
-    launchers: tuple[Pod, ...] = ()
-    """Pods of the existing launcher Job, the oldest first."""
-    previous_launchers: tuple[Pod, ...] = ()
-    """Pods of launcher Jobs that no longer exist."""
-    bare: tuple[Pod, ...] = ()
-    """Pods whose controller reference is the job itself: another controller has created them."""
-    strangers: tuple[Live, ...] = ()
-    """Pods of others, or of an earlier job, that have names of workers which the controller creates itself."""
-    failed_creates: tuple[FailedCreate, ...] = ()
-    """Events about pods that could not be created, by whatever object with the names of ours."""
-    rejections: tuple[Rejection, ...] = ()
+    settings: Settings
+    now: datetime
+    departed: DepartedPods = ()
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+    """What pods have answered when asked whether they are in use, by their uids."""
+    nodes: Mapping[str, Signal] | None = None
+    """The nodes that are about to go; None if nodes can't be read."""
     heard: datetime | None = None
     """Since when the API server has answered without a break; None: for as long as it matters."""
-    scalers: tuple[Scaler, ...] = ()
-    """The objects that ask for a change of the job's workers, the oldest first."""
-    answers: Mapping[str, Answer] = field(default_factory=dict)
-    """What workers that are about to leave have answered, by the uids of their pods."""
-    nodes: Mapping[str, Signal] = field(default_factory=dict)
-    """The nodes that are about to go, by their names."""
-    sees_nodes: bool = False
-    """Whether nodes can be read."""
-    gone_job: Live | None = None
-    """The last launcher Job, if it was deleted or is being deleted, as it was before; without uid if unknown."""
-    disbelieved: Disbelieved | None = None
-    """Set if the existing launcher Job is Complete, and has failed all the same."""
-    claimed: bool = False
-    """Whether the job names this controller as its manager, which keeps others off it."""
-
-    @property
-    def written_verdict(self) -> Disbelieved | None:
-        """The last launcher Job that was not believed, as it is in the recorded history."""
-        return None if self.history is None else self.history.disbelieved
-
-    def live(self, kind: str) -> Live | None:
-        """Return our object of that kind, unless it is being deleted."""
-        found = self.mine.get(kind)
-        return None if found is None or found.deleting else found
-
-
-def digest_of(live: Live, annotation: str) -> str:
-    """Return the digest in an object's annotation or, if that was stripped, in its template's."""
-    template = table(live.body, "spec", "template", "metadata", "annotations")
-    return live.annotations.get(annotation) or text(template, annotation)
 
 
 def observe(
-    owner: Owner,
     body: Body,
-    status: JobStatus,
     cached: Cached,
     rejections: Iterable[Rejection],
+    around: Circumstances,
     *,
-    departed: DepartedPods = (),
+    owner: Owner,
+    status: JobStatus,
+    scalers: tuple[Scaler, ...] = (),
 ) -> Observed:
     """Return what is known about the job in `body`, from the cached objects."""
-    key, named = owner.key, _named(owner.key, cached)
+    named = _named(owner.key, cached)
     mine = {live.kind: live for live in named if live.owner == owner.uid}
-    evicted = evictions(cached.get(kinds.EVICTION, ()))
-    pods = [read_pod(found, evicted=evicted) for found in cached.get(kinds.POD, ()) if _is_pod_of(key, found)]
-    gone = [read_pod(body, evicted=evicted, gone=at) for body, at in departed]
-    workers = sorted((pod for pod in pods if pod.role == names.WORKER), key=lambda pod: worker_number(pod.name))
-    launchers = sorted((pod for pod in pods if pod.role == names.LAUNCHER), key=_age)
-    maker, job = _workers_maker(owner, mine), mine.get(kinds.JOB)
-    return Observed(
+    observed = Observed(
         owner=owner,
         created=moment(table(body, "metadata"), "creationTimestamp"),
         status=status,
-        version=text(table(body, "metadata"), "resourceVersion"),
+        now=around.now,
+        version=version_of(body),
         history=_history(status, mine.get(kinds.CONFIG_MAP)),
         rerun=_read_rerun(table(body, "metadata", "annotations")),
         mine=mine,
         others=tuple(live for live in named if live.owner != owner.uid),
+        strangers=_strangers(owner, cached),
+        gone_job=_gone_job(owner, cached),
+        failed_creates=tuple(read_failed_create(found) for found in cached.get(kinds.EVENT, ())),
+        rejections=tuple(rejections),
+        heard=around.heard,
+        scalers=scalers,
+        answers=around.answers,
+        nodes=around.nodes or {},
+        sees_nodes=around.nodes is not None,
+    )
+    return _with_pods(observed, cached, around.departed)
+
+
+def _with_pods(observed: Observed, cached: Cached, departed: DepartedPods) -> Observed:
+    owner, mine = observed.owner, observed.mine
+    evicted = evictions(cached.get(kinds.EVICTION, ()))
+    found = (body for body in cached.get(kinds.POD, ()) if _is_pod_of(owner.key, body))
+    pods = [read_pod(body, evicted=evicted) for body in found]
+    gone = [read_pod(body, evicted=evicted, gone=at) for body, at in departed]
+    workers = sorted((pod for pod in pods if pod.role == names.WORKER), key=lambda pod: worker_number(pod.name))
+    launchers = sorted((pod for pod in pods if pod.role == names.LAUNCHER), key=_age)
+    maker, job = _workers_maker(owner, mine), mine.get(kinds.JOB)
+    return replace(
+        observed,
         workers=tuple(pod for pod in workers if maker.made(pod)),
         departed_launchers=tuple(pod for pod in gone if pod.role == names.LAUNCHER),
         departed=tuple(pod for pod in gone if maker.made(pod)),
         previous_workers=tuple(pod for pod in workers if maker.is_previous(pod)),
         launchers=tuple(pod for pod in launchers if _owns(job, pod)),
-        previous_launchers=tuple(pod for pod in launchers if _launcher_maker(key, job).is_previous(pod)),
+        previous_launchers=tuple(pod for pod in launchers if _launcher_maker(owner.key, job).is_previous(pod)),
         bare=tuple(pod for pod in pods if pod.owner == owner.uid and not maker.made(pod)),
-        strangers=_strangers(owner, cached),
-        gone_job=_gone_job(owner, cached),
-        failed_creates=tuple(read_failed_create(found) for found in cached.get(kinds.EVENT, ())),
-        rejections=tuple(rejections),
     )
 
 
@@ -213,7 +142,7 @@ def _history(status: JobStatus, config_map: Live | None) -> History | None:
 
 
 def _named(key: JobKey, cached: Cached) -> list[Live]:
-    """Return the objects that have the names of the job's own, whoever owns them."""
+    """Return the objects that have the names of the job's own, with any owner."""
     return [
         read_live(kind, found)
         for kind in kinds.OWNED
@@ -246,72 +175,12 @@ def read_live(kind: str, body: Body) -> Live:
 
 
 def job_key(body: Body) -> JobKey | None:
-    """Return the job that an object's labels name, whoever owns the object; None if they name none."""
+    """Return the job that an object's labels name, with any owner; None if they name none."""
     metadata = table(body, "metadata")
     labels = table(metadata, "labels")
     name = text(labels, names.KUBEFLOW_JOB_LABEL)
     kind = text(labels, names.JOB_KIND_LABEL) or kinds.MPI_JOB
     return JobKey(kind, text(metadata, "namespace"), name) if name else None
-
-
-# What slim() drops and keeps. Fields that nothing here reads are by far the largest part of an object.
-_UNREAD_METADATA = frozenset({"managedFields", "selfLink"})
-_UNREAD_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
-_READ_OF_EVENT = frozenset({"involvedObject", "message", "lastTimestamp", "eventTime"})
-_READ_OF_NODE = ("name", "uid", "resourceVersion")
-_READ_OF_NODE_SPEC = ("taints", "unschedulable")
-_READ_OF_POD_SPEC = frozenset({"nodeName", "readinessGates"})
-_READ_POD_LABELS = (
-    names.KUBEFLOW_JOB_LABEL,
-    names.JOB_KIND_LABEL,
-    names.KUBEFLOW_ROLE_LABEL,
-    names.KUBEFLOW_INDEX_LABEL,
-    names.REVISION_LABEL,
-)
-
-
-def slim(kind: str, body: Body) -> dict[str, Any]:
-    """Return the object without the fields that nothing here reads, for the cache."""
-    metadata = {name: value for name, value in table(body, "metadata").items() if name not in _UNREAD_METADATA}
-    if "annotations" in metadata:
-        kept = {name: value for name, value in metadata["annotations"].items() if name not in _UNREAD_ANNOTATIONS}
-        metadata["annotations"] = kept
-    if kind in (kinds.EVENT, kinds.EVICTION):
-        return {"metadata": metadata, **{name: body[name] for name in _READ_OF_EVENT if name in body}}
-    if kind == kinds.NODE:
-        spec = table(body, "spec")
-        kept = {name: metadata[name] for name in _READ_OF_NODE if name in metadata}
-        return {"metadata": kept, "spec": {name: spec[name] for name in _READ_OF_NODE_SPEC if name in spec}}
-    slimmed = {**body, "metadata": metadata, **digested(kind, body)}
-    if kind not in kinds.RESOURCES:
-        # Its CRD may keep whatever users write.
-        return {name: pruned(value) for name, value in slimmed.items()}
-    if kind == kinds.POD:
-        slimmed["spec"] = _slim_pod_spec(body["spec"])
-        labels = table(metadata, "labels")
-        metadata["labels"] = {name: labels[name] for name in _READ_POD_LABELS if name in labels}
-    if kind in (kinds.STATEFUL_SET, kinds.JOB):
-        # Its template is compared by digest and generation, never field by field.
-        slimmed["spec"] = {name: value for name, value in body["spec"].items() if name != "template"}
-        if digests := _digests(body):
-            slimmed["spec"]["template"] = {"metadata": {"annotations": digests}}
-    return slimmed
-
-
-def _slim_pod_spec(spec: Body) -> dict[str, Any]:
-    kept = {name: value for name, value in spec.items() if name in _READ_OF_POD_SPEC}
-    sidecars = [
-        {name: row.get(name) for name in ("name", "restartPolicy")}
-        for row in rows(spec, "initContainers")
-        if row.get("restartPolicy")
-    ]
-    return kept | {"initContainers": sidecars} if sidecars else kept
-
-
-def _digests(body: Body) -> dict[str, str]:
-    """Return the digests in the annotations of its pod template."""
-    annotations = table(body, "spec", "template", "metadata", "annotations")
-    return {name: annotations[name] for name in (TEMPLATE_ANNOTATION, WORKERS_ANNOTATION) if name in annotations}
 
 
 def _is_at(body: Body, namespace: str, name: str) -> bool:
@@ -368,7 +237,7 @@ def _is_copy(body: Body, key: JobKey) -> bool:
     Whether the pod is a copy of one of the job's, labels included, as `kubectl debug --copy-to` can create it.
 
     A pod that a controller has created keeps its generateName when it is orphaned. A pod with the name of a worker
-    is in that worker's way, whoever created it, and does not count as a copy.
+    is in that worker's way, with any owner, and does not count as a copy.
     """
     metadata = table(body, "metadata")
     if podobjects.controller(metadata) or text(metadata, "generateName"):

@@ -1,19 +1,26 @@
 """
-The state of a pod, read from its object.
+The state of a pod, read from its object and from the events about it.
 
 Owns: the values, and reading a pod into them once. The sentences about it are in messages/sentences.py. Knows
-nothing of jobs.
+nothing of jobs but their pods' names.
+
+Two kinds of events report what no object shows. FailedCreate: a quota, a limit range or an admission rule kept a
+StatefulSet or Job from creating a pod. Evicted: a kubelet evicted a pod; if its containers end on TERM, newer
+kubelets overwrite the pod's own reason and message with how these ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from mpirt import names, podobjects
-from mpirt.controller.model.objectnames import HOSTS_ANNOTATION, TEMPLATE_ANNOTATION
+from mpirt.controller.model import kinds
+from mpirt.controller.model.objectnames import HOSTS_ANNOTATION, TEMPLATE_ANNOTATION, job_of
 from mpirt.controller.model.reading import Body, duration, moment, number, rows, table, text
+from mpirt.controller.model.spec import JobKey
 
 # Where the cache says that a pod has ended because it was deleted.
 _ENDED_BY_DELETION = "endedByDeletion"
@@ -38,7 +45,7 @@ class Ended:
 
     @property
     def is_lost(self) -> bool:
-        """Whether its node has lost it, so that nobody knows how it ended; the code means nothing then."""
+        """Whether its node has lost it, so that it is unknown how it ended; the code means nothing then."""
         return self.reason in _LOST
 
 
@@ -56,7 +63,7 @@ class Container:
     running: bool
     waiting: str
     """Why it doesn't run yet, such as ImagePullBackOff."""
-    told: str
+    message: str
     """The node's message about that."""
     image: str
     started: datetime | None
@@ -88,7 +95,7 @@ class Pod:
     template: str
     """The digest of the template that it was created from; empty if unknown."""
     hosts: str
-    """The digest of the list of hosts that a launcher was told last; empty if unknown."""
+    """The digest of the list of hosts that a launcher has read last; empty if unknown."""
     phase: str
     reason: str
     """Why the pod as a whole has failed, such as Evicted."""
@@ -116,7 +123,7 @@ class Pod:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended: none of its containers will run any more."""
+        """Whether it has ended: its containers will not run any more."""
         return self.phase in _OVER
 
     @property
@@ -250,7 +257,7 @@ def _container(row: Body, *, init: bool, sidecar: bool) -> Container:
         ready=row.get("ready") is True,
         running="running" in state,
         waiting=text(waiting, "reason"),
-        told=text(waiting, "message"),
+        message=text(waiting, "message"),
         image=text(row, "image"),
         started=moment(table(state, "running") or terminated, "startedAt"),
         ended=_ended(terminated),
@@ -267,3 +274,76 @@ def _ended(row: Body) -> Ended | None:
         message=text(row, "message").strip(),
         at=moment(row, "finishedAt"),
     )
+
+
+# The field selectors of the watches: they match only a few of all the events in a cluster.
+FAILED_CREATE_EVENTS = "reason=FailedCreate"
+EVICTION_EVENTS = "reason=Evicted"
+
+# The beginnings of their messages: the API server's answer follows, which begins with the pod.
+_BEGINNINGS = ("failed error: ", "Error creating: ")
+# The API server answers this while it comes back. The request is retried at once, so it is no obstacle.
+_PASSES = "could not be completed at this time"
+_NAME = re.compile(r'^pods "[^"]*" (is )?')
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCreate:
+    """A pod that could not be created."""
+
+    owner: str
+    """The uid of the object that tried to create it."""
+    message: str
+    at: datetime | None
+    """When that was last tried."""
+
+
+def involved(body: Body) -> tuple[str, str, str]:
+    """Return kind, namespace and name of the object that an event concerns."""
+    about = table(body, "involvedObject")
+    return text(about, "kind"), text(about, "namespace"), text(about, "name")
+
+
+def event_job(body: Body) -> JobKey | None:
+    """
+    Return the job that an event concerns, by the name of the involved object, which need not exist.
+
+    The name does not tell the job's kind: it counts as an MPIJob.
+    """
+    kind, namespace, name = involved(body)
+    job = job_of(kind, name)
+    return JobKey(kinds.MPI_JOB, namespace, job) if job else None
+
+
+def read_failed_create(body: Body) -> FailedCreate:
+    """Read a FailedCreate event as the API server has it."""
+    at = moment(body, "lastTimestamp") or moment(body, "eventTime")
+    return FailedCreate(text(table(body, "involvedObject"), "uid"), text(body, "message"), at)
+
+
+def evictions(events: Iterable[Body]) -> Mapping[str, str]:
+    """Return why nodes have evicted pods, by the pods' uids."""
+    return {text(table(one, "involvedObject"), "uid"): text(one, "message") for one in events}
+
+
+def why_not_created(
+    failed_creates: Iterable[FailedCreate], owner: str, made: Iterable[Pod], name: str = ""
+) -> str:
+    """
+    Return why the object with the uid `owner` can't create a pod, or the pod that `name` names; empty if unknown.
+
+    `made` are the pods that it has created: a failure before the newest of them no longer counts.
+    """
+    failed = [
+        (one.at, one.message) for one in failed_creates if one.owner == owner and one.at and name in one.message
+    ]
+    at, message = max((each for each in failed if _PASSES not in each[1]), default=(None, ""))
+    if at is None or any(pod.created is not None and at < pod.created for pod in made):
+        return ""
+    return f"can't be created: {_answer(message)}"
+
+
+def _answer(message: str) -> str:
+    """Return the API server's answer, without the pod's name, which for a Job is another one each time."""
+    words = next((rest for one in _BEGINNINGS if (rest := message.partition(one)[2])), message)
+    return _NAME.sub("", words).rstrip(". \n")

@@ -19,15 +19,13 @@ from datetime import datetime
 from mpirt import podobjects
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import earliest
-from mpirt.controller.model.reading import Body, table, text
+from mpirt.controller.model.reading import Body, table, text, uid_of, version_of
 from mpirt.controller.model.spec import JobKey
-from mpirt.controller.observed.departed import Departed
-from mpirt.controller.observed.going_nodes import GoingNodes
-from mpirt.controller.observed.gone_jobs import GoneJobs
-from mpirt.controller.observed.nodes import Signal
-from mpirt.controller.observed.observe import job_key, slim
-from mpirt.controller.observed.pod_events import event_job, involved
-from mpirt.controller.observed.pods import with_cause
+from mpirt.controller.observed.departed import Departed, GoneJobs
+from mpirt.controller.observed.nodes import GoingNodes, Signal
+from mpirt.controller.observed.observe import job_key
+from mpirt.controller.observed.pods import event_job, involved, with_cause
+from mpirt.controller.observed.slim import slim
 
 # The answer to a write takes seconds to arrive; in that time a cluster deletes some thousands of pods at most.
 _REMEMBERED_REMOVALS = 10_000
@@ -72,7 +70,7 @@ class Store:
             changed: set[JobKey] = set()
             for place in [place for place in self._of if place[0] == kind and place not in fresh]:
                 # An object newer than the list was written by us while the list was made.
-                if _number(_version(self._at(place))) <= _number(version):
+                if _number(version_of(self._at(place))) <= _number(version):
                     changed.add(self._lose(place))
             for uid in [uid for uid, deleted in self._deleted.items() if deleted == kind]:
                 del self._deleted[uid]
@@ -90,12 +88,12 @@ class Store:
         with self._lock:
             if kind == kinds.NODE:
                 return self._on(self._nodes.remove(body))
-            place, uid = _place(kind, body), _uid(body)
+            place, uid = _place(kind, body), uid_of(body)
             self._deleted.pop(uid, None)
-            self._removed[uid] = _number(_version(body))
+            self._removed[uid] = _number(version_of(body))
             if len(self._removed) > _REMEMBERED_REMOVALS:
                 self._removed.popitem(last=False)
-            if place not in self._of or _uid(self._at(place)) != uid:
+            if place not in self._of or uid_of(self._at(place)) != uid:
                 return set()
             if kind == kinds.JOB:
                 self._gone_jobs.removed(self._of[place], self._at(place), slim(kind, body))
@@ -115,7 +113,7 @@ class Store:
         """Drop an object that we have deleted and that is gone."""
         with self._lock:
             place = (kind, namespace, name)
-            if place in self._of and _uid(self._at(place)) == uid:
+            if place in self._of and uid_of(self._at(place)) == uid:
                 self._lose(place)
                 self._deleted[uid] = kind
 
@@ -129,7 +127,7 @@ class Store:
             lent, place = self._lent.setdefault(key, {}), _place(kind, body)
             before = lent.get(place)
             lent[place] = (slim(kind, body), until)
-            return before is None or _version(before[0]) != _version(body)
+            return before is None or version_of(before[0]) != version_of(body)
 
     def miss_launcher_job(self, key: JobKey) -> None:
         """Note that there is no launcher Job, as the API server says, and that no watch has reported why."""
@@ -202,7 +200,7 @@ class Store:
 
     def _lent_to(self, key: JobKey, now: datetime) -> Iterator[tuple[str, Body]]:
         lent = self._lent.pop(key, {})
-        # An object that a watch delivers as another job's is in the way as well: somebody has changed its label.
+        # An object that a watch delivers as another job's is in the way as well: its label was changed.
         held = {place: each for place, each in lent.items() if now < each[1] and self._of.get(place) != key}
         if held:
             self._lent[key] = held
@@ -212,7 +210,7 @@ class Store:
     def _put(self, kind: str, body: Body) -> set[JobKey]:
         place, key = _place(kind, body), self._key(kind, body)
         known = self._of.get(place)
-        if _uid(body) in self._deleted or _number(_version(body)) <= self._removed.get(_uid(body), -1):
+        if uid_of(body) in self._deleted or _number(version_of(body)) <= self._removed.get(uid_of(body), -1):
             return set()
         if known is not None and self._is_known(place, body):
             return set()
@@ -220,7 +218,7 @@ class Store:
         if kind == kinds.JOB and key is not None:
             self._gone_jobs.put(key, self._at(place) if known == key else None, body)
         if known is not None:
-            is_another = _uid(self._at(place)) != _uid(body)
+            is_another = uid_of(self._at(place)) != uid_of(body)
             if kind == kinds.POD and not is_another:
                 body = with_cause(self._at(place), body)
             changed.add(self._lose(place) if is_another else self._drop(place))
@@ -233,7 +231,7 @@ class Store:
     def _is_known(self, place: _Place, body: Body) -> bool:
         """Whether the cached object is newer, or the same one in the same API version: fields may differ."""
         known = self._at(place)
-        ahead = _number(_version(known)) - _number(_version(body))
+        ahead = _number(version_of(known)) - _number(version_of(body))
         is_another_version = place[0] in self._job_kinds and known.get("apiVersion") != body.get("apiVersion")
         return ahead >= 0 and not (ahead == 0 and is_another_version)
 
@@ -275,14 +273,6 @@ class Store:
 def _place(kind: str, body: Body) -> _Place:
     metadata = table(body, "metadata")
     return kind, text(metadata, "namespace"), text(metadata, "name")
-
-
-def _uid(body: Body) -> str:
-    return text(table(body, "metadata"), "uid")
-
-
-def _version(body: Body) -> str:
-    return text(table(body, "metadata"), "resourceVersion")
 
 
 def _number(version: str) -> int:

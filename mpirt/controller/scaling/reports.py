@@ -1,37 +1,108 @@
 """
-What ScaleIns and ScaleOuts report.
+What is reported about changes of a job's workers: by the job, and by its ScaleIns and ScaleOuts.
 
-Owns: their conditions, their owner references and the event about an outcome. An outcome is written here before
-the job's status forgets the change, so a controller that is killed in between finds it.
+Owns: the conditions WorkersCreated, WorkersReady, LauncherCreated, Scaling, ScaleSucceeded and ScaleFailed, the
+owner references of ScaleIns and ScaleOuts, and the events about outcomes and drains. An outcome is written to its
+ScaleIn before the job's status forgets the change, so a controller that is killed in between finds it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mpirt.controller.dialects.scalers import write_scaler_status
-from mpirt.controller.manifests.event import event
-from mpirt.controller.manifests.meta import owner_reference
-from mpirt.controller.messages.status import Said, conditions
-from mpirt.controller.model.actions import Action, Create, Operation, Patch, WriteStatus, is_object
+from mpirt.controller.manifests.supporting import adoption, owner_reference
+from mpirt.controller.messages.events import announcement, transition
+from mpirt.controller.messages.readiness import Readiness
+from mpirt.controller.messages.status import Said, conditions, said_before
+from mpirt.controller.model import kinds
+from mpirt.controller.model.actions import Action, Create, Patch, WriteStatus, is_object
 from mpirt.controller.model.conditions import JobStatus, Reason, Type, scale_reason
-from mpirt.controller.model.digests import digest
-from mpirt.controller.model.roster import Roster, Source
-from mpirt.controller.model.scalers import Scaler
-from mpirt.controller.model.spec import JobKey, JobSpec, Owner
-from mpirt.controller.observed.facts import running_launcher
-from mpirt.controller.observed.observe import Observed
-from mpirt.controller.scaling.requests import leaving, next_scaler, refusal, unknown, unmatched
-from mpirt.controller.scaling.roster_steps import Step
+from mpirt.controller.model.reading import digest
+from mpirt.controller.model.roster import Change, Outcome, Roster, Source
+from mpirt.controller.model.spec import JobKey, JobSpec, Owner, Scaler
+from mpirt.controller.observed.facts import Observed
+from mpirt.controller.scaling.changes import Step, leaving, next_scaler, refusal, unknown, unmatched
 
+_MILESTONES = (Type.WORKERS_CREATED, Type.WORKERS_READY, Type.LAUNCHER_CREATED)
+_ENDS = (Type.SCALE_SUCCEEDED, Type.SCALE_FAILED)
+_EDITED = "the number of replicas was changed"
 _WAITS = "waiting until the job runs and earlier changes of its workers are done"
+
+
+def with_scaling(
+    status: JobStatus,
+    roster: Roster | None,
+    outcome: Outcome | None,
+    observed: Observed,
+    workers: Readiness,
+) -> JobStatus:
+    """Return the status with the roster and with what it means; unchanged if there is no roster."""
+    if roster is None:
+        return status
+    before = observed.status.conditions
+    said = {kind: said_before(one) for kind, one in before.items() if kind in (*_MILESTONES, *_ENDS)}
+    if Type.LAUNCHER_CREATED not in before:
+        said |= _milestones(roster, observed, workers)
+    if roster.change is not None:
+        said[Type.SCALING] = True, Reason.SCALING, change_text(roster.change)
+    elif Type.SCALING in before:
+        said[Type.SCALING] = False, before[Type.SCALING].reason, before[Type.SCALING].message
+    if outcome is not None:
+        kind, reason = _end_of(grows=bool(outcome.change.joining), succeeded=outcome.succeeded)
+        said[kind] = True, reason, f"{_cause(outcome.change)}: {outcome.message}"
+    running = tuple(pod.name for pod in observed.workers if pod.phase == "Running" and pod.deleted is None)
+    made = conditions(before, said, now=observed.now)
+    return replace(status, conditions={**status.conditions, **made}, roster=roster, running=running)
+
+
+def _milestones(roster: Roster, observed: Observed, workers: Readiness) -> dict[Type, Said]:
+    """Return the milestones on a job's way to its launcher, as far as it has come."""
+    said: dict[Type, Said] = {}
+    if roster.names and not roster.pending:
+        said[Type.WORKERS_CREATED] = True, Reason.WORKERS_CREATED, f"{len(roster.names)} workers are created."
+    if workers.wanted and workers.ready >= workers.wanted:
+        said[Type.WORKERS_READY] = True, Reason.WORKERS_READY, "All workers are Ready."
+    if observed.live(kinds.JOB) is not None:
+        said[Type.LAUNCHER_CREATED] = True, Reason.LAUNCHER_CREATED, "The launcher is created."
+    return said
+
+
+def change_text(change: Change) -> str:
+    """Return a sentence about a change."""
+    verb = "join" if change.joining else "leave"
+    return f"{_cause(change)}: {', '.join(change.workers)} will {verb}"
+
+
+def _cause(change: Change) -> str:
+    return f"{change.source} {change.name}" if change.name else _EDITED
+
+
+def _end_of(*, grows: bool, succeeded: bool) -> tuple[Type, Reason]:
+    return _ENDS[not succeeded], scale_reason(grows=grows, succeeded=succeeded)
+
+
+def drain_events(owner: Owner, before: Roster, after: Roster, now: datetime) -> list[Create]:
+    """Return the events about workers that begin to leave their nodes."""
+    known = {one.name for one in before.drains}
+    return [
+        announcement(
+            owner,
+            digest(owner.uid, drain.name, drain.source),
+            warning=False,
+            reason=drain.source,
+            message=f"{drain.name} leaves: {drain.why}; another worker takes its place",
+            now=now,
+        )
+        for drain in after.drains
+        if drain.name not in known
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """What is to be said about a scaler."""
+    """What is reported about a scaler."""
 
     type: Type
     reason: str
@@ -40,7 +111,12 @@ class _Report:
 
 
 def scaler_actions(
-    spec: JobSpec, roster: Roster, observed: Observed, step: Step, *, is_over: bool, now: datetime
+    spec: JobSpec,
+    roster: Roster,
+    observed: Observed,
+    step: Step,
+    *,
+    is_over: bool,
 ) -> list[Action]:
     """Return the writes to the job's ScaleIns and ScaleOuts. `roster` is the one in the job's status."""
     actions: list[Action] = []
@@ -48,90 +124,72 @@ def scaler_actions(
         if scaler.is_over or scaler.deleting:
             continue
         if spec.owner.uid not in scaler.owners:
-            actions.append(_adoption(spec.owner, scaler))
+            reference = {**owner_reference(spec.owner), "controller": not scaler.is_controlled}
+            add = adoption(reference, first=not scaler.owners)
+            why = "it is deleted together with its job"
+            actions.append(Patch(scaler.kind, scaler.name, (is_object(scaler.uid), add), why))
         elif (report := _report(spec, roster, observed, step, scaler, is_over=is_over)) is not None:
-            actions += _written(spec, scaler, report, now)
+            actions += _written(spec, scaler, report, observed.now)
     return actions
 
 
 def _report(
-    spec: JobSpec, roster: Roster, observed: Observed, step: Step, scaler: Scaler, *, is_over: bool
+    spec: JobSpec,
+    roster: Roster,
+    observed: Observed,
+    step: Step,
+    scaler: Scaler,
+    *,
+    is_over: bool,
 ) -> _Report | None:
     """Return what is new about a scaler; None if nothing is."""
-    outcome = step.outcome
+    outcome, change = step.outcome, step.roster.change
     if outcome is not None and outcome.change.uid == scaler.uid:
-        pods, others = outcome.change.workers, unmatched(spec, roster, scaler)
+        others = unmatched(spec, roster, scaler)
         message = f"{outcome.message}; {others}" if others else outcome.message
-        return _ended(scaler, succeeded=outcome.succeeded, message=message, pods=pods)
-    if step.roster.change is not None and step.roster.change.uid == scaler.uid:
-        return _news(scaler, Type.SCALING, Reason.SCALING, _under_way(scaler), step.roster.change.workers)
+        return _outcome(scaler, message, succeeded=outcome.succeeded, pods=outcome.change.workers)
+    if change is not None and change.uid == scaler.uid:
+        return _news(scaler, Type.SCALING, Reason.SCALING, _awaited(scaler), change.workers)
     if scaler.problem or is_over:
-        return _ended(scaler, succeeded=False, message=scaler.problem or "the job has ended")
-    is_next = next_scaler(observed) == scaler and roster.change is None and running_launcher(observed) is not None
+        return _outcome(scaler, scaler.problem or "the job has ended", succeeded=False)
+    is_next = next_scaler(observed) == scaler and roster.change is None and observed.running_launcher is not None
     if is_next and (refused := refusal(spec, roster, scaler)):
-        return _ended(scaler, succeeded=False, message=refused)
+        return _outcome(scaler, refused, succeeded=False)
     if is_next and scaler.source is Source.SCALE_IN and not leaving(roster, scaler):
-        return _of_nobody(spec, roster, scaler)
+        return _without_workers(spec, roster, scaler)
     return _news(scaler, Type.CREATED, "", _WAITS)
 
 
-def _of_nobody(spec: JobSpec, roster: Roster, scaler: Scaler) -> _Report:
+def _without_workers(spec: JobSpec, roster: Roster, scaler: Scaler) -> _Report:
     """Return the outcome of a ScaleIn that names no worker that could leave."""
-    told = f"nothing was removed; {unmatched(spec, roster, scaler)}"
+    message = f"nothing was removed; {unmatched(spec, roster, scaler)}"
     if unknown(spec, roster, scaler):
-        return replace(_ended(scaler, succeeded=False, message=told), reason=Reason.UNKNOWN_WORKER)
-    return _ended(scaler, succeeded=True, message=told)
+        return replace(_outcome(scaler, message, succeeded=False), reason=Reason.UNKNOWN_WORKER)
+    return _outcome(scaler, message, succeeded=True)
 
 
-def _ended(scaler: Scaler, *, succeeded: bool, message: str, pods: tuple[str, ...] = ()) -> _Report:
-    kind = Type.SCALE_SUCCEEDED if succeeded else Type.SCALE_FAILED
-    told = f"; {', '.join(scaler.unused)}: no effect" if scaler.unused else ""
-    reason = scale_reason(grows=scaler.source is Source.SCALE_OUT, succeeded=succeeded)
-    return _Report(kind, reason, f"{message}{told}", pods)
+def _outcome(scaler: Scaler, message: str, *, succeeded: bool, pods: tuple[str, ...] = ()) -> _Report:
+    kind, reason = _end_of(grows=scaler.source is Source.SCALE_OUT, succeeded=succeeded)
+    unused = f"; {', '.join(scaler.unused)}: no effect" if scaler.unused else ""
+    return _Report(kind, reason, f"{message}{unused}", pods)
 
 
 def _news(scaler: Scaler, kind: Type, reason: str, message: str, pods: tuple[str, ...] = ()) -> _Report | None:
     return None if kind in scaler.conditions else _Report(kind, reason, message, pods)
 
 
-def _under_way(scaler: Scaler) -> str:
-    if scaler.source is Source.SCALE_OUT:
-        return f"waiting until the new workers are Ready, {scaler.seconds} s at most"
-    return f"waiting until the workers are not in use, {scaler.seconds} s at most"
+def _awaited(scaler: Scaler) -> str:
+    event = "the new workers are Ready" if scaler.source is Source.SCALE_OUT else "the workers are not in use"
+    return f"waiting until {event}, {scaler.seconds} s at most"
 
 
 def _written(spec: JobSpec, scaler: Scaler, report: _Report, now: datetime) -> list[Action]:
-    said: Mapping[Type, Said] = {report.type: (True, report.reason, report.message)}
-    made = {**scaler.conditions, **conditions(JobStatus(scaler.conditions), said, now=now)}
-    status = write_scaler_status(scaler.source, made.values(), report.pods)
+    made = conditions(scaler.conditions, {report.type: (True, report.reason, report.message)}, now=now)
+    status = write_scaler_status(scaler.source, {**scaler.conditions, **made}.values(), report.pods)
     write = WriteStatus(scaler.kind, scaler.name, scaler.uid, status, report.message)
-    is_end = report.type in (Type.SCALE_SUCCEEDED, Type.SCALE_FAILED)
-    return [_told(spec, scaler, report, now), write] if is_end else [write]
-
-
-def _told(spec: JobSpec, scaler: Scaler, report: _Report, now: datetime) -> Create:
+    if report.type not in _ENDS:
+        return [write]
     key = JobKey(scaler.kind, spec.key.namespace, scaler.name)
     owner = Owner(scaler.api_version, scaler.kind, key, scaler.uid)
     is_warning = report.type is Type.SCALE_FAILED
-    body = event(
-        owner,
-        digest(scaler.uid, report.type),
-        warning=is_warning,
-        reason=report.reason,
-        message=report.message,
-        now=now,
-    )
-    return Create(body, report.message, once=True)
-
-
-def _adoption(owner: Owner, scaler: Scaler) -> Patch:
-    """Return the patch that makes the job the owner of a scaler, so that both are deleted together."""
-    reference = owner_reference(owner)
-    if scaler.is_controlled:
-        reference = {**reference, "controller": False}
-    add: Operation = (
-        {"op": "add", "path": "/metadata/ownerReferences/-", "value": reference}
-        if scaler.owners
-        else {"op": "add", "path": "/metadata/ownerReferences", "value": [reference]}
-    )
-    return Patch(scaler.kind, scaler.name, (is_object(scaler.uid), add), "it is deleted together with its job")
+    return [transition(owner, None, made[report.type], warning=is_warning, now=now), write]

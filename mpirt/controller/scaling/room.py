@@ -17,8 +17,7 @@ from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.objectnames import MOST_WORKERS, worker_name
-from mpirt.controller.model.roster import Change, Drain, Roster, Source
-from mpirt.controller.model.roster_records import write_roster
+from mpirt.controller.model.roster import Change, Drain, Roster, Source, write_roster
 from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.errors import SpecError
 

@@ -1,5 +1,5 @@
 """
-Who we are to the API server, without ever showing it.
+The credentials for the API server, which are never shown.
 
 Owns: tokens and client certificates, and reading them anew from their files each time they are needed (the kubelet
 replaces them under a running program). Running a credential plugin is plugin.py's business.
@@ -8,25 +8,21 @@ replaces them under a running program). Running a credential plugin is plugin.py
 from __future__ import annotations
 
 import os
+from typing import Protocol
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.access.steps import Deadline, Steps
 from mpirt.values import Value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Protocol
 
-    from mpirt.kubeapi.access.steps import Steps
+class CredentialSource(Protocol):
+    """Where credentials come from; asked at every connection."""
 
-    class CredentialSource(Protocol):
-        """Where credentials come from; asked at every connection."""
+    def credentials(self, deadline: Deadline) -> Steps[Credentials]:
+        """Whatever is valid now. Raises ConfigError; a PluginFailed may pass."""
 
-        def credentials(self, deadline: Deadline) -> Steps[Credentials]:
-            """Whatever is valid now. Raises ConfigError; a PluginFailed may pass."""
-
-        def renew(self) -> None:
-            """Forget what is remembered: the API server did not accept it."""
+    def renew(self, rejected: Credentials) -> None:
+        """Forget these if they are remembered: the API server did not accept them."""
 
 
 class PluginFailed(ConfigError):
@@ -68,20 +64,20 @@ class Certificate(Value):
 
 
 class Credentials(Value):
-    """What proves who we are: either may be missing."""
+    """What authenticates us: either may be missing."""
 
     token: Secret | None = None
     certificate: Certificate | None = None
 
 
 class PemFile(Value):
-    """PEM in a file. `field` says who named the file."""
+    """PEM in a file. `field` names the setting with its path."""
 
     path: str
     field: str
 
     def read(self) -> str:
-        """The text of the file as it is now."""
+        """Read the file."""
         return read_text(self.path, self.field)
 
 
@@ -114,7 +110,7 @@ class StoredCredentials:
         self._certificate = certificate
         self._key = key
 
-    def credentials(self, deadline: Deadline) -> Steps[Credentials]:  # noqa: ARG002  files don't keep anybody waiting
+    def credentials(self, deadline: Deadline) -> Steps[Credentials]:  # noqa: ARG002  files are read at once
         """Read the files anew."""
         yield from ()
         token = self._token
@@ -125,7 +121,7 @@ class StoredCredentials:
         chain, key = self._certificate.read(), Secret(self._key.read())
         return Credentials(token, Certificate(chain, key, self._certificate.field))
 
-    def renew(self) -> None:
+    def renew(self, rejected: Credentials) -> None:
         """Nothing is remembered here."""
 
 

@@ -1,5 +1,5 @@
 """
-Where the API server is, how to trust it, and who we are to it.
+Where the API server is, how to trust it, and which credentials to show.
 
 Owns: the Endpoint, the choice between a kubeconfig and the service account of the pod we run in, and the latter.
 The environment and the folders are handed in. A kubeconfig is read by kubeconfig.py, which is imported only then:
@@ -9,22 +9,41 @@ it brings a YAML parser.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.access.credentials import PemFile, PemText, StoredCredentials, read_text
+from mpirt.kubeapi.access.credentials import (
+    CredentialSource,
+    PemFile,
+    PemText,
+    Secret,
+    StoredCredentials,
+    read_text,
+)
 from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mpirt.kubeapi.access.credentials import CredentialSource
-    from mpirt.kubeapi.access.endpoint import Proxy
 
 # The folder that the kubelet mounts into every pod whose service account isn't kept from it.
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 HTTPS_PORT = 443
 _LAST_PORT = 65535
+
+
+class Proxy(Value):
+    """A proxy that is asked to CONNECT."""
+
+    scheme: str
+    host: str
+    port: int
+    authorization: Secret | None
+    """What follows `Basic`, where the URL has a user."""
+    origin: str
+    """Who named it, for messages: `HTTPS_PROXY`."""
+
+    @property
+    def url(self) -> str:
+        """For messages: without user and password."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
 
 
 class Endpoint(Value):
@@ -82,14 +101,14 @@ def find_endpoint(
     named_by = "--context" if context else "MPIRT_CONTEXT"
     context = context or environ.get("MPIRT_CONTEXT", "")
     if paths or context:
-        # Brings yaml, base64 and urllib, which a pod with a service account never needs.
+        # kubeconfig.py makes an Endpoint, and brings yaml, which a pod with a service account never needs.
         from mpirt.kubeapi.access.kubeconfig import from_kubeconfigs  # noqa: PLC0415
 
         return from_kubeconfigs(paths, environ, context=context, named_by=named_by)
     if environ.get("KUBERNETES_SERVICE_HOST"):
         return in_cluster(environ, service_account=service_account)
     looked = f"no KUBECONFIG, no {default or '~/.kube/config'}, and not in a pod (no KUBERNETES_SERVICE_HOST)"
-    raise ConfigError(f"no way to an API server: {looked}; set KUBECONFIG")
+    raise ConfigError(f"no API server configured: {looked}; set KUBECONFIG")
 
 
 def in_cluster(environ: Mapping[str, str], *, service_account: str = SERVICE_ACCOUNT) -> Endpoint:
@@ -120,7 +139,7 @@ def environment_proxy(environ: Mapping[str, str], host: str, port: int) -> Proxy
     """The proxy that the environment wants for this server, if any. Raises ConfigError."""
     if not (environ.get("HTTPS_PROXY") or environ.get("https_proxy")):
         return None
-    # In a pod there is hardly ever one.
+    # See there.
     from mpirt.kubeapi.access.proxies import proxy_of_environment  # noqa: PLC0415
 
     return proxy_of_environment(environ, host, port)
@@ -137,7 +156,7 @@ def as_port(text: str, field: str) -> int:
     """Check that the text is a port."""
     if text.isascii() and text.isdigit() and len(text) <= len(str(_LAST_PORT)) and 0 < int(text) <= _LAST_PORT:
         return int(text)
-    raise ConfigError(f"{field} is not a port: {text[:20]!r}")
+    raise ConfigError(f"{field}: invalid port {text[:20]!r} (1 to 65535)")
 
 
 def _service_port(environ: Mapping[str, str]) -> int:

@@ -20,7 +20,9 @@ from urllib.parse import unquote, urlsplit
 import yaml
 
 from mpirt.errors import ConfigError
+from mpirt.fields import FileFields as Fields
 from mpirt.kubeapi.access.credentials import (
+    CredentialSource,
     PemFile,
     PemText,
     Secret,
@@ -28,14 +30,9 @@ from mpirt.kubeapi.access.credentials import (
     as_token,
 )
 from mpirt.kubeapi.access.endpoint import HTTPS_PORT, Endpoint, Proxy, as_host, environment_proxy
-from mpirt.kubeapi.access.fields import Fields
 from mpirt.kubeapi.access.plugin import ClusterInfo, plugin_source
 from mpirt.kubeapi.access.proxies import read_proxy
 from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from mpirt.kubeapi.access.credentials import CredentialSource
 
 _FILE_LIMIT = 16 * 1024 * 1024
 _CANT = {
@@ -45,10 +42,10 @@ _CANT_BE = {
     "username": "user names and passwords are not supported (nor are they by Kubernetes since 1.19); use a token",
     "password": "user names and passwords are not supported (nor are they by Kubernetes since 1.19); use a token",
     "auth-provider": "auth providers are not supported (nor are they by kubectl since 1.26); use an exec plugin",
-    "as": "acting as somebody else is not supported",
-    "as-uid": "acting as somebody else is not supported",
-    "as-groups": "acting as somebody else is not supported",
-    "as-user-extra": "acting as somebody else is not supported",
+    "as": "impersonation is not supported",
+    "as-uid": "impersonation is not supported",
+    "as-groups": "impersonation is not supported",
+    "as-user-extra": "impersonation is not supported",
 }
 
 
@@ -180,7 +177,7 @@ def _pem(fields: Fields, name: str, folder: Path) -> PemFile | PemText | None:
 
 
 def _plugin_settings(cluster: Fields) -> object:
-    """What the cluster wants its credential plugin to be told: the extension of a reserved name."""
+    """The cluster's settings for its credential plugin: the extension of a reserved name."""
     for extension in cluster.rows("extensions"):
         if extension.text("name") == "client.authentication.k8s.io/exec":
             return extension.raw("extension")

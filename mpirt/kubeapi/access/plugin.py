@@ -1,9 +1,8 @@
 """
 Credentials from a program: the exec plugin of a kubeconfig (client.authentication.k8s.io/v1 and v1beta1).
 
-Owns: what the program is told, how long it may take, what it answers, and until when the answer holds. One process
-of a user runs it, under a lock, and the others take its answer where it holds.
-Imported only when a kubeconfig is used.
+Owns: the program's environment, how long it may take, what it answers, and until when the answer holds. An answer
+is kept in memory only: the switchboard asks once for all its sessions.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from datetime import datetime
 from pathlib import Path
 
 from mpirt.errors import ConfigError, one_line
+from mpirt.fields import FileFields as Fields
 from mpirt.kubeapi.access.credentials import (
     Certificate,
     Credentials,
@@ -29,33 +29,24 @@ from mpirt.kubeapi.access.credentials import (
     Secret,
     as_token,
 )
-from mpirt.kubeapi.access.fields import Fields
-from mpirt.kubeapi.access.plugincache import ANSWER_LIMIT, Lock, SharedAnswers, folder_for
-from mpirt.kubeapi.access.steps import Deadline, Wait
+from mpirt.kubeapi.access.steps import Deadline, Steps, Wait
 from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from mpirt.kubeapi.access.steps import Steps
-
-    # What it says, and until when that holds.
-    _Answered = tuple[Credentials, float | None]
 
 _VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 # Cloud providers' programs take one to five seconds; one that takes longer has lost its network.
 _LONGEST = 60.0
 # A plugin that fails is run once more, after so long.
 _PAUSE = 0.5
-# How often to see whether another process has the answer.
+# How often to see whether a program that has closed its output has ended.
 _LOOK_AGAIN = 0.05
-# How long an answer that does not say how long it holds is taken from another process, the margin included.
-_UNTIMED = 70.0
+# An ExecCredential with a certificate is a few KB.
+_ANSWER_LIMIT = 1024 * 1024
 # A token that is about to expire is as good as expired: the request that carries it still has to arrive.
 _MARGIN = 10.0
 
 
 class ClusterInfo(Value):
-    """What a plugin that asks for it is told of the cluster."""
+    """What a plugin gets to know of the cluster, if it asks for that."""
 
     server: str
     ca: PemFile | PemText | None
@@ -78,77 +69,44 @@ class Plugin(Value):
 
 
 class PluginCredentials:
-    """Runs the plugin when its last answer has expired, or was not accepted, and no other process has a newer."""
+    """Runs the plugin when its last answer has expired, or was not accepted: once for all who ask meanwhile."""
 
-    __slots__ = ("_expires", "_held", "_now", "_plugin", "_refused", "_shared")
+    __slots__ = ("_expires", "_held", "_is_running", "_now", "_plugin")
 
     def __init__(self, plugin: Plugin, *, now: Callable[[], float] = time.time) -> None:
         self._plugin = plugin
         self._now = now
         self._held: Credentials | None = None
         self._expires: float | None = None
-        self._refused: Credentials | None = None
-        words = (plugin.path, *plugin.args, plugin.version)
-        self._shared = SharedAnswers(folder_for(plugin.environ), words, plugin.environ)
+        self._is_running = False
 
     def credentials(self, deadline: Deadline) -> Steps[Credentials]:
         """What the plugin said last, or says now."""
-        if self._held is None or _has_expired(self._expires, self._now()):
-            time_left = deadline.within(_LONGEST)
-            self._held, self._expires = yield from self._newer(time_left)
+        deadline = deadline.within(_LONGEST)
+        while self._held is None or (self._expires is not None and self._now() >= self._expires - _MARGIN):
+            if not self._is_running:
+                return (yield from self._run(deadline))
+            if deadline.passed():
+                raise PluginFailed(
+                    f"{_name(self._plugin)} is still running for another command after {deadline}; "
+                    "run it by hand to see why"
+                )
+            yield Wait(-1, 0, deadline.within(_LOOK_AGAIN))
         return self._held
 
-    def renew(self) -> None:
-        """Have the plugin run again the next time, unless it has meanwhile answered another process."""
-        if self._held is not None:
-            self._refused, self._held = self._held, None
+    def renew(self, rejected: Credentials) -> None:
+        """Have the plugin run again the next time, unless it has run since it returned these."""
+        if self._held == rejected:
+            self._held = None
 
-    def _newer(self, deadline: Deadline) -> Steps[_Answered]:
-        lock = self._lock()
-        if lock is None:
-            return _read_answer((yield from _answer(self._plugin, deadline)), self._plugin)
+    def _run(self, deadline: Deadline) -> Steps[Credentials]:
+        self._is_running = True
         try:
-            while (found := self._from_another()) is None:
-                if lock.take():
-                    # It may have been written a moment before the lock was given back.
-                    return self._from_another() or (yield from self._answered(deadline))
-                if deadline.passed():
-                    raise PluginFailed(
-                        f"{_name(self._plugin)} did not answer another process, which runs it, within {deadline}"
-                    )
-                yield Wait(-1, 0, deadline.within(_LOOK_AGAIN))
-            return found
+            output = yield from _answer(self._plugin, deadline)
         finally:
-            lock.close()
-
-    def _answered(self, deadline: Deadline) -> Steps[_Answered]:
-        output = yield from _answer(self._plugin, deadline)
-        answered = _read_answer(output, self._plugin)
-        self._shared.write(output)
-        return answered
-
-    def _lock(self) -> Lock | None:
-        """The lock under which the plugin runs; None where nothing can be shared."""
-        try:
-            return self._shared.lock() if self._shared.is_usable() else None
-        except OSError:
-            return None
-
-    def _from_another(self) -> _Answered | None:
-        """What the plugin has told another process, if it holds."""
-        shared = self._shared.read()
-        if shared is None:
-            return None
-        try:
-            found, expires = _read_answer(shared.output, self._plugin)
-        except ConfigError:
-            return None
-        holds_until = shared.at + _UNTIMED if expires is None else expires
-        return None if found == self._refused or _has_expired(holds_until, self._now()) else (found, expires)
-
-
-def _has_expired(moment: float | None, now: float) -> bool:
-    return moment is not None and now >= moment - _MARGIN
+            self._is_running = False
+        self._held, self._expires = _read_answer(output, self._plugin)
+        return self._held
 
 
 def plugin_source(
@@ -232,7 +190,7 @@ def _run(plugin: Plugin, deadline: Deadline) -> Steps[tuple[int, bytes, bytes]]:
         finally:
             _end(program)
         errors.seek(0)
-        return program.returncode, output, errors.read(ANSWER_LIMIT)
+        return program.returncode, output, errors.read(_ANSWER_LIMIT)
 
 
 def _output(program: subprocess.Popen[bytes], plugin: Plugin, deadline: Deadline) -> Steps[bytes]:
@@ -254,8 +212,8 @@ def _output(program: subprocess.Popen[bytes], plugin: Plugin, deadline: Deadline
             continue
         is_open = bool(piece)
         output += piece
-        if len(output) > ANSWER_LIMIT:
-            raise ConfigError(f"{_name(plugin)} printed more than {ANSWER_LIMIT} bytes")
+        if len(output) > _ANSWER_LIMIT:
+            raise ConfigError(f"{_name(plugin)} printed more than {_ANSWER_LIMIT} bytes")
     return bytes(output)
 
 
@@ -264,7 +222,7 @@ def _name(plugin: Plugin) -> str:
 
 
 def _end(program: subprocess.Popen[bytes]) -> None:
-    """Leave none of it behind: it may have started programs of its own that hold its output open."""
+    """End it and its children, which may hold its output open."""
     if program.poll() is None:
         os.killpg(program.pid, 9)
         program.wait()
@@ -272,7 +230,7 @@ def _end(program: subprocess.Popen[bytes]) -> None:
         program.stdout.close()
 
 
-def _read_answer(output: bytes, plugin: Plugin) -> _Answered:
+def _read_answer(output: bytes, plugin: Plugin) -> tuple[Credentials, float | None]:
     origin = f"{plugin.field}: the answer of the credential plugin {plugin.command}"
     try:
         value = json.loads(output)

@@ -2,42 +2,24 @@
 The proxy on the way to the API server, as the environment or a kubeconfig names it.
 
 Owns: the URL of a proxy, and what NO_PROXY excludes, both as client-go reads them. No I/O. Imported only where a
-proxy is named.
+proxy is named: ipaddress and urllib.parse would be a tenth of each mpirt-discover.
 """
 
 from __future__ import annotations
 
-import _socket
 import binascii
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import TypeAlias
+from urllib.parse import unquote, urlsplit
 
 from mpirt.errors import ConfigError
 from mpirt.kubeapi.access.credentials import Secret
-from mpirt.values import Value
+from mpirt.kubeapi.access.endpoint import Proxy
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+_Number: TypeAlias = IPv4Address | IPv6Address
 
 _PORTS = {"http": 80, "https": 443}
-_FAMILIES = (_socket.AF_INET, _socket.AF_INET6)
-
-
-class Proxy(Value):
-    """A proxy that is asked to CONNECT."""
-
-    scheme: str
-    host: str
-    port: int
-    authorization: Secret | None
-    """What follows `Basic`, where the URL has a user."""
-    origin: str
-    """Who named it, for messages: `HTTPS_PROXY`."""
-
-    @property
-    def url(self) -> str:
-        """For messages: without user and password."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
 
 
 def proxy_of_environment(environ: Mapping[str, str], host: str, port: int) -> Proxy | None:
@@ -51,9 +33,6 @@ def proxy_of_environment(environ: Mapping[str, str], host: str, port: int) -> Pr
 
 def read_proxy(text: str, origin: str) -> Proxy:
     """Read the URL of a proxy; without a scheme it is http. Raises ConfigError that does not repeat the URL."""
-    # Who goes through a proxy has the time.
-    from urllib.parse import unquote, urlsplit  # noqa: PLC0415
-
     try:
         url = urlsplit(text if "://" in text else f"http://{text}")
         host, port = url.hostname or "", url.port
@@ -76,13 +55,13 @@ def read_proxy(text: str, origin: str) -> Proxy:
 def is_excluded(host: str, port: int, excluded: str) -> bool:
     """Whether NO_PROXY excludes the server. This machine itself is never reached through a proxy."""
     host, number = host.lower().rstrip("."), _number(host)
-    if host == "localhost" or (number is not None and _is_loopback(number)):
+    if host == "localhost" or (number is not None and number.is_loopback):
         return True
     entries = (entry.strip().lower() for entry in excluded.split(","))
     return any(_matches(entry, host, number, port) for entry in entries if entry)
 
 
-def _matches(entry: str, host: str, number: bytes | None, port: int) -> bool:
+def _matches(entry: str, host: str, number: _Number | None, port: int) -> bool:
     if entry == "*":
         return True
     if "/" in entry:
@@ -102,24 +81,16 @@ def _matches(entry: str, host: str, number: bytes | None, port: int) -> bool:
     return host.endswith(entry) if entry.startswith(".") else host == entry or host.endswith(f".{entry}")
 
 
-def _is_within(number: bytes, network: str) -> bool:
-    text, _, digits = network.partition("/")
-    base = _number(text)
-    if base is None or len(base) != len(number) or not (digits.isascii() and digits.isdigit()):
+def _is_within(number: _Number, network: str) -> bool:
+    try:
+        return number in ip_network(network, strict=False)
+    except ValueError:
         return False
-    rest = 8 * len(base) - int(digits[:4])
-    return rest >= 0 and int.from_bytes(base) >> rest == int.from_bytes(number) >> rest
 
 
-def _is_loopback(number: bytes) -> bool:
-    return number[0] == 127 if len(number) == 4 else number == bytes(15) + b"\1"  # noqa: PLR2004  127.0.0.0/8, ::1
-
-
-def _number(text: str) -> bytes | None:
-    """The bytes of an IP address; None for a name."""
-    for family in _FAMILIES:
-        try:
-            return _socket.inet_pton(family, text.strip("[]"))
-        except (OSError, ValueError):
-            continue
-    return None
+def _number(text: str) -> _Number | None:
+    """An IP address; None for a name."""
+    try:
+        return ip_address(text.strip("[]"))
+    except ValueError:
+        return None

@@ -1,18 +1,25 @@
 """
-The one moment by which something must be done, however many steps it takes.
+What takes time, in steps that never wait.
 
-Owns: the arithmetic of what is left. The clock is handed in. Must not wait.
+Owns: the deadline of a whole operation, what a step waits for, and the two ways to run steps: run() waits, a
+Pending is for a poll loop. Must not know: connections.
+
+Steps are generators. Each yields the Wait for its next step. A step that is run too early finds nothing ready and
+yields again. Closing the generator closes the connection that it uses.
 """
 
 from __future__ import annotations
 
+import select
 import time
+from collections.abc import Callable, Generator
+from typing import Generic, TypeAlias, TypeVar
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from mpirt.values import Value
 
-    Clock = Callable[[], float]
+_T = TypeVar("_T")
+Clock: TypeAlias = Callable[[], float]
+Steps: TypeAlias = "Generator[Wait, None, _T]"
 
 
 class Deadline:
@@ -39,3 +46,81 @@ class Deadline:
     def within(self, seconds: float) -> Deadline:
         """A deadline for one step: so many seconds from now, but never later than this one."""
         return Deadline(min(seconds, self.left()), clock=self._clock)
+
+
+class Wait(Value):
+    """What to poll before the next step."""
+
+    fileno: int
+    """The descriptor; -1 where there is none and only time must pass."""
+    wants: int
+    deadline: Deadline
+    """When to go on without it."""
+
+
+class Pending(Generic[_T]):
+    """
+    Steps in a poll loop.
+
+    The owner polls fileno() for `wants`, for at most timeout() seconds, and then calls advance(). The descriptor
+    may change with each step.
+    """
+
+    __slots__ = ("_steps", "_wait", "result")
+
+    def __init__(self, steps: Steps[_T]) -> None:
+        self.result: _T | None = None
+        """What the steps have returned, at their end."""
+        self._steps = steps
+        self._wait = _now()
+
+    def fileno(self) -> int:
+        """The descriptor to poll; -1 while there is none."""
+        return self._wait.fileno
+
+    @property
+    def wants(self) -> int:
+        """What to poll the descriptor for."""
+        return self._wait.wants
+
+    def timeout(self) -> float:
+        """In how many seconds advance() must be called, ready or not."""
+        return self._wait.deadline.left()
+
+    def advance(self) -> bool:
+        """Go as far as it goes without waiting. True at the end. Raises whatever goes wrong."""
+        try:
+            self._wait = next(self._steps)
+        except BaseException as error:
+            self._wait = _now()
+            if isinstance(error, StopIteration):
+                self.result = error.value
+                return True
+            raise
+        return False
+
+    def close(self) -> None:
+        """Stop; connections that are in use are closed."""
+        self._wait = _now()
+        self._steps.close()
+
+
+def _now() -> Wait:
+    return Wait(-1, 0, Deadline(0.0))
+
+
+def run(steps: Steps[_T]) -> _T:
+    """See the steps through, waiting for each."""
+    try:
+        while True:
+            wait = next(steps)
+            poll = select.poll()
+            if wait.fileno >= 0:
+                poll.register(wait.fileno, wait.wants)
+            # A millisecond more rather than less: poll cuts fractions off, and would spin through the last one.
+            poll.poll(int(wait.deadline.left() * 1000) + 1)
+    except StopIteration as end:
+        result: _T = end.value
+        return result
+    finally:
+        steps.close()

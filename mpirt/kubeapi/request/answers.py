@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import json
 
-from mpirt.errors import ConfigError, MpirtError, NoPod, PeerError, Refused, Unreachable
+from mpirt.errors import ConfigError, MpirtError, NoPod, PeerError, Refused, Unreachable, one_line
 from mpirt.kubeapi.request.asks import Ask
 from mpirt.kubeapi.request.http1 import Head
 from mpirt.values import Value
 
-# JSON as it comes: who needs a field reads it once, and says what is wrong with it.
+# JSON as it was sent: a field is checked where it is read.
 JsonObject = dict[str, object]
 
-_MESSAGE_LIMIT = 256
 # Load balancers ask for minutes, though the server may be back at once; a running command may have less.
 _LONGEST_RETRY_AFTER = 30.0
 
@@ -47,7 +46,7 @@ class ApiError(MpirtError):
 
 
 class Unauthorized(ApiError, Refused):
-    """401: the API server doesn't know who is asking."""
+    """401: authentication failed."""
 
 
 class CertificateRefused(Refused):
@@ -75,7 +74,7 @@ class Rejected(ApiError, PeerError):
 
 
 class Redirected(ApiError, PeerError):
-    """3xx. Never followed: a node that has been taken over could send us anywhere (CVE-2020-8559)."""
+    """3xx. Never followed: a node that has been taken over could redirect to any server (CVE-2020-8559)."""
 
 
 class Overloaded(ApiError, Unreachable):
@@ -165,11 +164,27 @@ def parse_object(body: bytes, ask: Ask) -> JsonObject:
     return value
 
 
-def one_line(text: str) -> str:
-    """Make foreign text fit to print: one line, no control characters, cut short."""
-    printable = "".join(char if char.isprintable() else " " for char in text[: 4 * _MESSAGE_LIMIT])
-    words = " ".join(printable.split())
-    return words if len(words) <= _MESSAGE_LIMIT else words[: _MESSAGE_LIMIT - 3] + "..."
+class Page(Value):
+    """Pods, the version of the whole list, and the token to go on with: empty on the last page."""
+
+    items: list[JsonObject]
+    resource_version: str
+    following: str
+
+
+def read_page(answer: JsonObject, ask: Ask) -> Page:
+    """Read a list. Raises PeerError."""
+    # An empty list in Go may be null in JSON, but the field is there.
+    items = [] if answer.get("items", 0) is None else answer.get("items")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise PeerError(f"could not {ask.doing}: the answer is not a list")
+    metadata = answer.get("metadata")
+    if not isinstance(metadata, dict):
+        raise PeerError(f"could not {ask.doing}: the list has no metadata")
+    version, following = metadata.get("resourceVersion"), metadata.get("continue") or ""
+    if not isinstance(version, str) or not isinstance(following, str) or not version:
+        raise PeerError(f"could not {ask.doing}: the list does not say which version it is")
+    return Page(items, version, following)
 
 
 def _forbidden(failure: Failure, ask: Ask) -> str:

@@ -7,9 +7,14 @@ only, and little of it: every remote command and every look for hosts imports th
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
 from mpirt.errors import PeerError
 from mpirt.kubeapi.access.credentials import Credentials
-from mpirt.kubeapi.access.steps import Deadline, run
+from mpirt.kubeapi.access.steps import Deadline, Steps, run
 from mpirt.kubeapi.request import asks
 from mpirt.kubeapi.request.answers import (
     NOT_ACCEPTED,
@@ -19,24 +24,16 @@ from mpirt.kubeapi.request.answers import (
     failure_error,
     parse_object,
     read_failure,
+    read_page,
 )
-from mpirt.kubeapi.request.asks import Ask
+from mpirt.kubeapi.request.asks import PAGE, Ask
 from mpirt.kubeapi.request.dial import Dialer
 from mpirt.kubeapi.request.exchange import Kept, converse
 from mpirt.kubeapi.request.http1 import OK, Head, ResponseReader
 from mpirt.kubeapi.request.stream import TlsStream
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar
+_T = TypeVar("_T")
 
-    from mpirt.kubeapi.access.steps import Steps
-
-    _T = TypeVar("_T")
-
-# A page of 250 pods is one to three MB of JSON; kubectl takes 500, at twice the memory.
-PAGE = 250
 # A list whose continue token expires is begun again; one that expires each time can't be read in time.
 _FRESH_STARTS = 3
 _JSON = "application/json"
@@ -77,7 +74,7 @@ class Api:
         """
         Have the API server change something, once: what it has not answered is not sent again.
 
-        `form` is the body's media type. Returns the object as it is then.
+        `form` is the body's media type. Returns the changed object.
         """
 
         def once(credentials: Credentials, deadline: Deadline) -> Steps[JsonObject]:
@@ -120,35 +117,23 @@ class Api:
         page: int = PAGE,
     ) -> Steps[list[_T]]:
         """The same in steps."""
+        ask = partial(asks.list_pods, namespace, labels=labels, fields=fields, limit=page)
         for _ in range(_FRESH_STARTS - 1):
-            try:
-                return (
-                    yield from self._list_once(namespace, keep, deadline, labels=labels, fields=fields, page=page)
-                )
-            except Expired:
-                continue
-        return (yield from self._list_once(namespace, keep, deadline, labels=labels, fields=fields, page=page))
+            with contextlib.suppress(Expired):
+                return (yield from self._list_once(ask, keep, deadline))
+        return (yield from self._list_once(ask, keep, deadline))
 
     def close(self) -> None:
         """Close the connection that was kept, if any."""
         self._kept.close()
 
     def _list_once(
-        self,
-        namespace: str,
-        keep: Callable[[JsonObject], _T],
-        deadline: Deadline,
-        *,
-        labels: str,
-        fields: str,
-        page: int,
+        self, ask_after: Callable[..., Ask], keep: Callable[[JsonObject], _T], deadline: Deadline
     ) -> Steps[list[_T]]:
-        from mpirt.kubeapi.request.answers import read_page  # noqa: PLC0415  a remote command mostly needs no list
-
         found: list[_T] = []
         after = ""
         while True:
-            ask = asks.list_pods(namespace, labels=labels, fields=fields, limit=page, after=after)
+            ask = ask_after(after=after)
             part = read_page((yield from self.get_steps(ask, deadline)), ask)
             found += [keep(item) for item in part.items]
             if not part.following:
@@ -168,7 +153,7 @@ class Api:
         try:
             return (yield from once(used, rest))
         except NOT_ACCEPTED:
-            self.dialer.endpoint.source.renew()
+            self.dialer.endpoint.source.renew(used)
             fresh, rest = yield from self._credentials(rest, credentials_by)
             if fresh == used:
                 raise

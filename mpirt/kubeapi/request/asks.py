@@ -6,12 +6,13 @@ Owns: targets, and the words for what was asked in messages. No I/O.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mpirt.kubeapi.request.http1 import escaped, query
 from mpirt.values import Value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+# A page of 250 pods is one to three MB of JSON; kubectl takes 500, at twice the memory.
+PAGE = 250
 
 
 class Ask(Value):
@@ -58,28 +59,25 @@ def list_pods(
     )
 
 
-def watch_pod(namespace: str, name: str, *, since: str, seconds: int) -> Ask:
-    """What happens to one pod from a resource version on, for so many seconds."""
-    wanted = _watch(("fieldSelector", f"metadata.name={name}"), since, seconds)
+def watch_pods(namespace: str, *, labels: str = "", name: str = "", since: str, seconds: int) -> Ask:
+    """What happens to the pods with the labels, or to one, from a resource version on, for so many seconds."""
+    wanted = [
+        ("watch", "true"),
+        ("labelSelector", labels),
+        ("fieldSelector", f"metadata.name={name}" if name else ""),
+        ("resourceVersion", since),
+        ("timeoutSeconds", str(seconds)),
+        ("allowWatchBookmarks", "true"),
+    ]
     return Ask(
-        doing=f'watch pod "{name}" in namespace "{namespace}"',
+        doing=f'watch pod "{name}" in namespace "{namespace}"'
+        if name
+        else f'watch pods in namespace "{namespace}"',
         verbs=("watch",),
         resource="pods",
         namespace=namespace,
         name=name,
         target=_with_query(_pods(namespace), wanted),
-    )
-
-
-def watch_pods(namespace: str, *, labels: str, since: str, seconds: int) -> Ask:
-    """The same for all pods with the labels."""
-    return Ask(
-        doing=f'watch pods in namespace "{namespace}"',
-        verbs=("watch",),
-        resource="pods",
-        namespace=namespace,
-        name="",
-        target=_with_query(_pods(namespace), _watch(("labelSelector", labels), since, seconds)),
     )
 
 
@@ -109,16 +107,6 @@ def exec_in_pod(namespace: str, name: str, *, container: str, command: Sequence[
 
 def _pods(namespace: str) -> str:
     return f"/api/v1/namespaces/{escaped(namespace)}/pods"
-
-
-def _watch(which: tuple[str, str], since: str, seconds: int) -> list[tuple[str, str]]:
-    return [
-        ("watch", "true"),
-        which,
-        ("resourceVersion", since),
-        ("timeoutSeconds", str(seconds)),
-        ("allowWatchBookmarks", "true"),
-    ]
 
 
 def _with_query(path: str, wanted: Sequence[tuple[str, str]]) -> str:

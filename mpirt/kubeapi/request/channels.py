@@ -11,13 +11,10 @@ message, and its first byte for a channel.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from mpirt.errors import PeerError, one_line
 from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # On v4 the API server passes bytes through, so that a ping is answered on the node; on v5 it answers itself.
 V4 = "v4.channel.k8s.io"

@@ -2,33 +2,90 @@
 Connections to one API server.
 
 Owns: everything between an Endpoint and an open stream: addresses, the TLS context, credentials and the headers
-that every request carries. Must not know: what is asked.
+that every request carries. Must not know: what is asked. Names are resolved in a thread that can be left behind:
+the C library's resolver has no deadline, and a name server that does not answer holds it for 10 s and more.
 """
 
 from __future__ import annotations
 
+import os
+import select
+import socket
+import ssl
+import threading
 import time
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from mpirt.errors import Unreachable
 from mpirt.kubeapi.access.credentials import Certificate, Credentials
 from mpirt.kubeapi.access.endpoint import Endpoint
-from mpirt.kubeapi.access.steps import Deadline
-from mpirt.kubeapi.request.answers import Untrusted
-from mpirt.kubeapi.request.dial import by_name, resolve
+from mpirt.kubeapi.access.steps import Clock, Deadline, Steps, Wait
+from mpirt.kubeapi.request.answers import TimedOut, Untrusted
 from mpirt.kubeapi.request.exchange import ready
 from mpirt.kubeapi.request.http1 import request
-from mpirt.kubeapi.request.stream import Address, Peer, TlsStream
-from mpirt.kubeapi.request.tls import proxy_context, tls_context, wrap
+from mpirt.kubeapi.request.stream import Address, Peer, SocketAddress, TlsStream
+from mpirt.kubeapi.request.tls import TlsSocket, proxy_context, tls_context, wrap
+from mpirt.kubeapi.request.tunnel import Tunnel
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from mpirt.kubeapi.access.steps import Clock, Steps
-    from mpirt.kubeapi.request.dial import GetAddrInfo
-    from mpirt.kubeapi.request.tls import Context, Socket, TlsSession, TlsSocket
+GetAddrInfo: TypeAlias = Callable[[str, int], Sequence[Address]]
 
 _SESSION_SECONDS = 60.0
+
+
+def by_name(host: str, port: int) -> Sequence[Address]:
+    """Ask the system's resolver, for as long as it takes."""
+    return _addresses(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+
+
+def resolve(
+    host: str, port: int, deadline: Deadline, *, what: str, look_up: GetAddrInfo = by_name
+) -> Steps[Sequence[Address]]:
+    """Find the addresses of a host, in the order to try them. `what` names it. Raises Unreachable."""
+    try:
+        # As bytes: text would bring in the tables of international names, for a millisecond; a number has none.
+        number = host.encode("ascii")
+        numbers = socket.getaddrinfo(number, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except (socket.gaierror, UnicodeError):
+        return (yield from _in_thread(host, port, deadline, what, look_up))
+    return _addresses(numbers)
+
+
+def _in_thread(
+    host: str, port: int, deadline: Deadline, what: str, look_up: GetAddrInfo
+) -> Steps[Sequence[Address]]:
+    found: list[Sequence[Address]] = []
+    failed: list[Exception] = []
+    has_ended = threading.Event()
+    # Each end is closed by one side only: a thread that was left behind never touches a descriptor of ours.
+    reading, writing = os.pipe()
+
+    def look() -> None:
+        try:
+            found.append(look_up(host, port))
+        except (OSError, UnicodeError) as error:
+            failed.append(error)
+        finally:
+            has_ended.set()
+            os.close(writing)
+
+    threading.Thread(target=look, name=f"resolve {host}", daemon=True).start()
+    try:
+        while not has_ended.is_set():
+            if deadline.passed():
+                raise TimedOut(f"{what} was not resolved within {deadline}; is DNS up?")
+            yield Wait(reading, select.POLLIN, deadline)
+    finally:
+        os.close(reading)
+    if failed:
+        error = failed[0]
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "not a usable name"
+        raise Unreachable(f"{what} can't be resolved: {reason}") from error
+    return found[0]
+
+
+def _addresses(found: Sequence[tuple[int, int, int, str, SocketAddress]]) -> Sequence[Address]:
+    return [Address(family, address) for family, _, _, _, address in found]
 
 
 class Dialer:
@@ -47,8 +104,8 @@ class Dialer:
         self.endpoint = endpoint
         self._look_up, self._clock = look_up, clock
         self._addresses: Sequence[Address] = ()
-        self._context: Context | None = None
-        self._session: TlsSession | None = None
+        self._context: ssl.SSLContext | None = None
+        self._session: ssl.SSLSession | None = None
         self._read_again_at = 0.0
         self._shown: Certificate | None = None
         self._peer = Peer(endpoint.route, endpoint.server_name or endpoint.host, endpoint.trust)
@@ -121,14 +178,11 @@ class Dialer:
             raise
         return stream
 
-    def _wrapping(self, context: Context) -> Callable[[Socket], TlsSocket]:
+    def _wrapping(self, context: ssl.SSLContext) -> Callable[[socket.socket], TlsSocket]:
         """What makes a TLS connection of one that is being made."""
         endpoint, name, proxy = self.endpoint, self._peer.server_name, self.endpoint.proxy
         if proxy is None:
             session = self._session
             return lambda plain: wrap(context, plain, name, session)
-        # In a pod there is hardly ever one.
-        from mpirt.kubeapi.request.tunnel import Tunnel  # noqa: PLC0415
-
         own = proxy_context(endpoint.ca) if proxy.scheme == "https" else None
         return lambda plain: Tunnel(plain, proxy, endpoint.name, server=(context, name), own=own)

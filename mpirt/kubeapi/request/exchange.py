@@ -1,110 +1,21 @@
 """
-What takes time, in steps that never wait: a request sent, its answer read.
+A request sent and its answer read, in steps that never wait.
 
-Owns: what a step waits for, the two ways to run steps (run() waits, a Pending is for a poll loop), the exchange on
-an open connection, and the connection kept for the next one. Must not know: how to connect, what is asked.
-
-Steps are generators. Each yields the Wait for its next step. A step that is run too early finds nothing ready and
-yields again. Closing the generator closes the connection that it uses.
+Owns: the exchange on an open connection, and the connection kept for the next one. Must not know: how to connect,
+what is asked.
 """
 
 from __future__ import annotations
 
-import select
-
 from mpirt.errors import PeerError
 from mpirt.kubeapi.access.credentials import Certificate, Credentials
-from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.access.steps import Deadline, Steps, Wait
 from mpirt.kubeapi.request.answers import ConnectionLost, TimedOut
 from mpirt.kubeapi.request.http1 import OK, ResponseReader
 from mpirt.kubeapi.request.stream import TlsStream
-from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Generator
-    from typing import TypeVar
-
-    _T = TypeVar("_T")
-    Steps = Generator["Wait", None, _T]
 
 # An answer without a length ends with its connection, which not everybody closes: a refusal is complete by then.
 _GRACE = 1.0
-
-
-class Wait(Value):
-    """What to poll before the next step."""
-
-    fileno: int
-    """The descriptor; -1 where there is none and only time must pass."""
-    wants: int
-    deadline: Deadline
-    """When to go on without it."""
-
-
-class Pending:
-    """
-    Steps in somebody else's poll loop.
-
-    The owner polls fileno() for `wants`, for at most timeout() seconds, and then calls advance(). The descriptor
-    may change with each step.
-    """
-
-    __slots__ = ("_steps", "_wait")
-
-    def __init__(self, steps: Steps[object]) -> None:
-        self._steps = steps
-        self._wait = _now()
-
-    def fileno(self) -> int:
-        """The descriptor to poll; -1 while there is none."""
-        return self._wait.fileno
-
-    @property
-    def wants(self) -> int:
-        """What to poll the descriptor for."""
-        return self._wait.wants
-
-    def timeout(self) -> float:
-        """In how many seconds advance() must be called, ready or not."""
-        return self._wait.deadline.left()
-
-    def advance(self) -> bool:
-        """Go as far as it goes without waiting. True at the end. Raises whatever goes wrong."""
-        try:
-            self._wait = next(self._steps)
-        except BaseException as error:
-            self._wait = _now()
-            if isinstance(error, StopIteration):
-                return True
-            raise
-        return False
-
-    def close(self) -> None:
-        """Stop; connections that are in use are closed."""
-        self._wait = _now()
-        self._steps.close()
-
-
-def _now() -> Wait:
-    return Wait(-1, 0, Deadline(0.0))
-
-
-def run(steps: Steps[_T]) -> _T:
-    """See the steps through, waiting for each."""
-    try:
-        while True:
-            wait = next(steps)
-            poll = select.poll()
-            if wait.fileno >= 0:
-                poll.register(wait.fileno, wait.wants)
-            # A millisecond more rather than less: poll cuts fractions off, and would spin through the last one.
-            poll.poll(int(wait.deadline.left() * 1000) + 1)
-    except StopIteration as end:
-        result: _T = end.value
-        return result
-    finally:
-        steps.close()
 
 
 def ready(stream: TlsStream, deadline: Deadline, doing: str) -> Steps[None]:
@@ -114,7 +25,7 @@ def ready(stream: TlsStream, deadline: Deadline, doing: str) -> Steps[None]:
 
 
 def check(stream: TlsStream, deadline: Deadline, doing: str) -> None:
-    """Go on only while there is time: a peer that always has one more byte never keeps anybody waiting."""
+    """Go on only while there is time: a peer that always has one more byte must not prolong it."""
     if deadline.passed():
         raise TimedOut(f"the API server at {stream.peer.name} did not answer within {deadline} ({doing})")
 

@@ -1,17 +1,18 @@
 """
 The request that turns a connection into the WebSocket of an exec.
 
-Owns: the upgrade and what a refusal of it means. Apart from http.py, because the hash that an upgrade needs costs
-0.7 MB, and who only asks for pods does without.
+Owns: the upgrade and what a refusal of it means. Apart from api.py, because hashlib costs 0.7 MB, and
+mpirt-discover does without.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from mpirt.errors import PeerError
 from mpirt.kubeapi.access.credentials import Credentials
-from mpirt.kubeapi.access.steps import Deadline, Pending, run
+from mpirt.kubeapi.access.steps import Deadline, Pending, Steps, run
 from mpirt.kubeapi.request.answers import ProtocolRefused, failure_error, read_failure
 from mpirt.kubeapi.request.api import Api
 from mpirt.kubeapi.request.asks import Ask
@@ -19,12 +20,6 @@ from mpirt.kubeapi.request.http1 import OK, SWITCHING_PROTOCOLS, Head
 from mpirt.kubeapi.request.stream import TlsStream
 from mpirt.kubeapi.request.websocket import accepted_protocol, new_key, upgrade_headers
 from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mpirt.kubeapi.access.steps import Steps
 
 _FORBIDDEN = 403
 
@@ -52,7 +47,7 @@ class ExecApi(Api):
         A credential plugin may need longer than a connection: with `credentials_by` it has until then, and the
         `deadline` is for everything else.
 
-        Raises ProtocolRefused where none of the sub-protocols is spoken, and what get() raises.
+        Raises ProtocolRefused if the server speaks no such sub-protocol, and what get() raises.
         """
         return run(self.upgrade(ask, protocols, deadline, credentials_by))
 
@@ -90,7 +85,7 @@ class ExecApi(Api):
         return failure_error(failure, ask, origin=self.dialer.endpoint.origin)
 
 
-class ExecDial(Pending):
+class ExecDial(Pending[Upgraded]):
     """
     An exec that is being opened, for a poll loop: nothing here ever waits.
 
@@ -99,7 +94,7 @@ class ExecDial(Pending):
     dial that is under way.
     """
 
-    __slots__ = ("_upgraded",)
+    __slots__ = ()
 
     def __init__(
         self,
@@ -110,13 +105,9 @@ class ExecDial(Pending):
         *,
         credentials_by: Deadline | None = None,
     ) -> None:
-        self._upgraded: Upgraded | None = None
-        super().__init__(self._open(api.upgrade(ask, protocols, deadline, credentials_by)))
+        super().__init__(api.upgrade(ask, protocols, deadline, credentials_by))
 
     def step(self) -> Upgraded | None:
         """Do what can be done without waiting."""
         self.advance()
-        return self._upgraded
-
-    def _open(self, steps: Steps[Upgraded]) -> Steps[None]:
-        self._upgraded = yield from steps
+        return self.result

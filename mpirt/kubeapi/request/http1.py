@@ -9,20 +9,18 @@ The caller's duty: feed() what arrives, eof() when the peer closes, until `compl
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from mpirt.errors import PeerError
 from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 # API servers send about 2 KB of headers, proxies before them a few more.
 HEAD_LIMIT = 64 * 1024
 # etcd holds objects up to 1.5 MiB; a page of pods is the largest thing ever asked for.
 BODY_LIMIT = 32 * 1024 * 1024
-# "a size in hex; extensions" and trailers: nobody sends long ones in earnest.
+# "a size in hex; extensions" and trailers are short.
 _LINE_LIMIT = 8 * 1024
-# 100, 102 and 103 may come before the answer; more than a few is somebody's joke.
+# 100, 102 and 103 may come before the answer; no server sends more than a few.
 _INTERIM_LIMIT = 8
 # Of a status.
 _DIGITS = 3
@@ -47,6 +45,7 @@ class Head(Value):
 
 def escaped(text: str) -> str:
     """Percent-encode everything that isn't plainly safe in a path segment or a query value."""
+    # As urllib.parse.quote, which costs each mpirt-discover 4 ms.
     return "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in text.encode())
 
 
@@ -257,7 +256,7 @@ def _parse_head(text: bytes) -> Head:
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not name or name != name.strip():
-            raise PeerError(f"the answer has a header line that is none: {line[:40]!r}")
+            raise PeerError(f"the answer has a malformed header: {line[:40]!r}")
         name, value = name.lower(), value.strip()
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     tokens = headers.get("connection", "").lower()

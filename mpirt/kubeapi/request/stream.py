@@ -7,28 +7,24 @@ Must not know: HTTP, deadlines. The caller polls fileno() for `wants`, then call
 
 from __future__ import annotations
 
-import _socket
 import errno
 import os
 import select
+import socket
+import ssl
+from collections.abc import Callable, Iterable
 
 from mpirt.errors import MpirtError, PeerError
-from mpirt.kubeapi.request import tls
 from mpirt.kubeapi.request.answers import CertificateRefused, ConnectionLost, Untrusted
+from mpirt.kubeapi.request.tls import TlsSocket
 from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from mpirt.kubeapi.request.tls import TlsSession, TlsSocket
 
 # A peer that has vanished is given up after 5 + 3 * 5 s without a packet. TCP_USER_TIMEOUT is left alone on
 # purpose: Linux also counts the time in which a living peer keeps its receive window closed, and a command that
 # doesn't read its stdin for a while does just that.
-_KEEPALIVE = ((_socket.TCP_KEEPIDLE, 5), (_socket.TCP_KEEPINTVL, 5), (_socket.TCP_KEEPCNT, 3))
+_KEEPALIVE = ((socket.TCP_KEEPIDLE, 5), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
 # Where others rely on what has not come: after 5 + 3 * 2 s.
-_CLOSE_KEEPALIVE = ((_socket.TCP_KEEPINTVL, 2),)
+_CLOSE_KEEPALIVE = ((socket.TCP_KEEPINTVL, 2),)
 # OpenSSL wants a write that could not be finished to be repeated with the same bytes: one TLS record at a time.
 _RECORD = 16 * 1024
 # One TLS record is all that a read ever returns.
@@ -62,16 +58,16 @@ class TlsStream:
 
     # fmt: off
     __slots__ = (
-        "_address", "_connected", "_piece", "_socket", "_tls", "_unread", "_unsent", "_write_first", "opened",
-        "peer",
+        "_address", "_connected", "_descriptor", "_piece", "_socket", "_tls", "_unread", "_unsent", "_wrap",
+        "_write_first", "opened", "peer",
     )
     # fmt: on
 
-    def __init__(self, address: Address, wrap: Callable[[tls.Socket], TlsSocket], peer: Peer) -> None:
-        """`wrap` puts TLS on the socket, before it is connected."""
+    def __init__(self, address: Address, wrap: Callable[[socket.socket], TlsSocket], peer: Peer) -> None:
+        """`wrap` puts TLS on the socket once it is connected, and owns it then."""
         self.peer = peer
         self.opened = False
-        self._address = address
+        self._address, self._wrap = address, wrap
         self._connected = False
         self._unsent = bytearray()
         self._unread = b""
@@ -79,21 +75,21 @@ class TlsStream:
         self._write_first = True
         try:
             # Fails by itself for an IPv6 address where there is no IPv6: another address may do better.
-            self._socket = tls.Socket(address.family, _socket.SOCK_STREAM)
+            self._socket = socket.socket(address.family, socket.SOCK_STREAM)
         except OSError as error:
             raise self._error(error, "connecting") from error
+        self._descriptor: socket.socket | TlsSocket = self._socket
+        self._tls: TlsSocket
         try:
-            self._tls = wrap(self._socket)
             self._begin()
-        except (OSError, ValueError) as error:
-            self._socket.close()
+        except OSError as error:
             raise self._error(error, "connecting") from error
 
     def _begin(self) -> None:
         try:
             self._socket.settimeout(0)
-            self._socket.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
-            self._socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self._set(_KEEPALIVE)
             self._judge(self._socket.connect_ex(self._address.sockaddr))
         except BaseException:
@@ -108,12 +104,17 @@ class TlsStream:
             raise self._error(error, "connecting") from error
 
     def _set(self, options: Iterable[tuple[int, int]]) -> None:
-        for option, value in options:
-            self._socket.setsockopt(_socket.IPPROTO_TCP, option, value)
+        # Once there is TLS, the descriptor belongs to that.
+        borrowed = socket.socket(fileno=self.fileno())
+        try:
+            for option, value in options:
+                borrowed.setsockopt(socket.IPPROTO_TCP, option, value)
+        finally:
+            borrowed.detach()
 
     def fileno(self) -> int:
         """The descriptor to poll; -1 once closed."""
-        return self._socket.fileno()
+        return self._descriptor.fileno()
 
     @property
     def wants(self) -> int:
@@ -134,18 +135,22 @@ class TlsStream:
         if not self._connected:
             self._judge(self._socket.connect_ex(self._address.sockaddr))
         try:
-            if self._connected:
-                self._tls.do_handshake()
-                self.opened = True
-        except tls.SSLWantReadError:
+            self._shake_hands()
+        except ssl.SSLWantReadError:
             self._write_first = False
-        except tls.SSLWantWriteError:
+        except ssl.SSLWantWriteError:
             self._write_first = True
         except (OSError, ValueError) as error:
             raise self._error(error, "the TLS handshake") from error
-        if self.opened:
-            self._write_first = False
         return self.opened
+
+    def _shake_hands(self) -> None:
+        if not self._connected:
+            return
+        if self._descriptor is self._socket:
+            self._descriptor = self._tls = self._wrap(self._socket)
+        self._tls.do_handshake()
+        self.opened, self._write_first = True, False
 
     def put(self, data: bytes) -> None:
         """Queue bytes, which flush() sends."""
@@ -164,7 +169,7 @@ class TlsStream:
                 del self._unsent[:_RECORD]
             try:
                 sent = self._tls.write(self._piece)
-            except (tls.SSLWantReadError, tls.SSLWantWriteError):
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 return
             except OSError as error:
                 raise self._error(self._alert() or error, "sending") from error
@@ -182,9 +187,9 @@ class TlsStream:
             return data
         try:
             return self._receive()
-        except tls.SSLWantReadError:
+        except ssl.SSLWantReadError:
             return None
-        except tls.SSLWantWriteError:
+        except ssl.SSLWantWriteError:
             self._write_first = True
             return None
         except OSError as error:
@@ -196,20 +201,20 @@ class TlsStream:
         return bool(getattr(self._tls, "session_reused", False))
 
     @property
-    def session(self) -> TlsSession | None:
+    def session(self) -> ssl.SSLSession | None:
         """What a later connection to the same server may begin with. It comes with the first bytes from there."""
         # Through a proxy there is none.
         return getattr(self._tls, "session", None)
 
     def close(self) -> None:
         """Close at once; what is unsent is lost."""
-        self._socket.close()
+        self._descriptor.close()
 
     def _receive(self) -> bytes:
         try:
             return self._tls.read(READ_SIZE)
-        except tls.SSLEOFError:
-            # Ended without a word of TLS: whether the answer was complete is what HTTP knows.
+        except ssl.SSLEOFError:
+            # TLS inside TLS has ended without a close: whether the answer is complete is what HTTP knows.
             return b""
 
     def _judge(self, code: int) -> None:
@@ -225,7 +230,7 @@ class TlsStream:
         try:
             # What was still sent before the end is not lost: read() gives it.
             self._unread = self._receive()
-        except tls.SSLError as error:
+        except ssl.SSLError as error:
             return error if "ALERT" in (error.reason or "") else None
         except OSError:
             return None
@@ -233,18 +238,18 @@ class TlsStream:
 
     def _error(self, error: OSError | ValueError, doing: str) -> MpirtError:
         server = f"the API server at {self.peer.name}"
-        if isinstance(error, tls.SSLCertVerificationError):
+        if isinstance(error, ssl.SSLCertVerificationError):
             problem = error.verify_message or error.reason
             return Untrusted(
                 f"{self.peer.name} is not the API server that {self.peer.trust} vouches for: {problem}"
             )
-        if not isinstance(error, tls.SSLError):
+        if not isinstance(error, ssl.SSLError):
             reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
             return ConnectionLost(
                 f"{server} was lost while {doing}: {reason}" if self.opened else f"{server}: {reason}"
             )
         reason = error.reason or "unknown"
-        if isinstance(error, tls.SSLEOFError | tls.SSLZeroReturnError) or reason == "UNEXPECTED_EOF_WHILE_READING":
+        if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError) or reason == "UNEXPECTED_EOF_WHILE_READING":
             return ConnectionLost(f"{server} closed the connection during {doing}")
         if "ALERT" in reason and ("CERTIFICATE" in reason or "UNKNOWN_CA" in reason or "ACCESS_DENIED" in reason):
             said = _words(reason)

@@ -2,21 +2,19 @@
 TLS with the API server through a proxy: CONNECT first, then the same end to end as without one.
 
 Owns: the request to the proxy and what its answer means; TLS inside TLS, where the connection to the proxy is TLS.
-Never waits: what can't go on raises SSLWantReadError or SSLWantWriteError, as TLS on a socket does. Imported only
-where there is a proxy.
+Never waits: what can't go on raises SSLWantReadError or SSLWantWriteError, as TLS on a socket does.
 """
 
 from __future__ import annotations
 
+import socket
+import ssl
+
 from mpirt.errors import ConfigError, MpirtError, PeerError, Unreachable, one_line
 from mpirt.kubeapi.access.endpoint import Proxy
-from mpirt.kubeapi.request import tls
 from mpirt.kubeapi.request.answers import ConnectionLost, Untrusted
 from mpirt.kubeapi.request.http1 import ResponseReader, request
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from mpirt.kubeapi.request.tls import Context, TlsSocket
+from mpirt.kubeapi.request.tls import TlsSocket, wrap
 
 _PIECE = 16 * 1024
 _AUTHENTICATE = 407
@@ -40,12 +38,18 @@ class Tunnel:
     )
 
     def __init__(
-        self, plain: tls.Socket, proxy: Proxy, target: str, *, server: tuple[Context, str], own: Context | None
+        self,
+        plain: socket.socket,
+        proxy: Proxy,
+        target: str,
+        *,
+        server: tuple[ssl.SSLContext, str],
+        own: ssl.SSLContext | None,
     ) -> None:
         """`server` is the TLS context and the name of the API server, `own` the context of an https proxy."""
         self._plain, self._proxy, self._target = plain, proxy, target
         self._context, self._server_name = server
-        self._outer: TlsSocket = _Plain(plain) if own is None else tls.wrap(own, plain, proxy.host)
+        self._outer: TlsSocket = _Plain(plain) if own is None else wrap(own, plain, proxy.host)
         self._tls: TlsSocket | None = None
         self._reader = ResponseReader(body_limit=_PIECE)
         self._said = b""
@@ -70,15 +74,23 @@ class Tunnel:
         """Bytes to the API server."""
         return 0 if self._tls is None else self._tls.write(data)
 
+    def fileno(self) -> int:
+        """The descriptor to poll."""
+        return (self._tls or self._outer).fileno()
+
+    def close(self) -> None:
+        """Close the connection to the proxy, and so the one inside it."""
+        (self._tls or self._outer).close()
+
     def _reach_proxy(self) -> None:
         try:
             self._outer.do_handshake()
-        except (tls.SSLWantReadError, tls.SSLWantWriteError):
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise
-        except tls.SSLCertVerificationError as error:
+        except ssl.SSLCertVerificationError as error:
             problem = error.verify_message or error.reason
             raise Untrusted(f"the proxy {self._proxy.url} is not trusted: {problem}") from error
-        except tls.SSLError as error:
+        except ssl.SSLError as error:
             reason = (error.reason or "unknown").replace("_", " ").lower()
             raise PeerError(f"TLS with the proxy {self._proxy.url} failed: {reason}") from error
 
@@ -121,7 +133,7 @@ class Tunnel:
 
     def _inner(self) -> TlsSocket:
         if isinstance(self._outer, _Plain):
-            return tls.wrap(self._context, self._plain, self._server_name)
+            return wrap(self._context, self._plain, self._server_name)
         return _TlsInTls(self._context, self._outer, self._server_name)
 
 
@@ -130,7 +142,7 @@ class _Plain:
 
     __slots__ = ("_socket",)
 
-    def __init__(self, plain: tls.Socket) -> None:
+    def __init__(self, plain: socket.socket) -> None:
         self._socket = plain
 
     def do_handshake(self) -> None:
@@ -140,13 +152,19 @@ class _Plain:
         try:
             return self._socket.recv(size)
         except BlockingIOError:
-            raise tls.SSLWantReadError from None
+            raise ssl.SSLWantReadError from None
 
     def write(self, data: bytes, /) -> int:
         try:
             return self._socket.send(data)
         except BlockingIOError:
-            raise tls.SSLWantWriteError from None
+            raise ssl.SSLWantWriteError from None
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        self._socket.close()
 
 
 class _TlsInTls:
@@ -154,10 +172,10 @@ class _TlsInTls:
 
     __slots__ = ("_incoming", "_outer", "_outgoing", "_taken", "_tls", "_unsent")
 
-    def __init__(self, context: Context, outer: TlsSocket, name: str) -> None:
+    def __init__(self, context: ssl.SSLContext, outer: TlsSocket, name: str) -> None:
         self._outer = outer
-        self._incoming, self._outgoing = tls.MemoryBIO(), tls.MemoryBIO()
-        self._tls = tls.wrap_bytes(context, self._incoming, self._outgoing, name)
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
         self._unsent = b""
         self._taken = 0
 
@@ -165,7 +183,7 @@ class _TlsInTls:
         while True:
             try:
                 self._tls.do_handshake()
-            except tls.SSLWantReadError:
+            except ssl.SSLWantReadError:
                 self._receive()
             else:
                 self._flush()
@@ -175,7 +193,7 @@ class _TlsInTls:
         while True:
             try:
                 return self._tls.read(size)
-            except tls.SSLWantReadError:
+            except ssl.SSLWantReadError:
                 self._receive()
 
     def write(self, data: bytes, /) -> int:
@@ -185,11 +203,17 @@ class _TlsInTls:
         taken, self._taken = self._taken, 0
         return taken
 
+    def fileno(self) -> int:
+        return self._outer.fileno()
+
+    def close(self) -> None:
+        self._outer.close()
+
     def _receive(self) -> None:
         self._flush()
         try:
             data = self._outer.read(_PIECE)
-        except tls.SSLEOFError:
+        except ssl.SSLEOFError:
             data = b""
         if data:
             self._incoming.write(data)

@@ -10,13 +10,15 @@ Closed with close(). Messages are written in one frame each, for Go's servers ta
 
 from __future__ import annotations
 
+import binascii
+import hashlib
+from collections.abc import Iterator, Sequence
+
 from mpirt.errors import PeerError
+from mpirt.kubeapi.request.http1 import Head
 from mpirt.values import Value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+_ACCEPT_SUFFIX = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 # Servers send at most 32 KiB at a time; what is far beyond that is not an exec's output.
 MESSAGE_LIMIT = 1024 * 1024
 _CONTINUATION, _TEXT, _BINARY = 0x0, 0x1, 0x2
@@ -32,7 +34,7 @@ _ALL_BYTES, _ONE_EACH = int.from_bytes(range(256)), int.from_bytes(b"\1" * 256)
 
 
 class Message(Value):
-    """A whole message. Text and binary are not told apart."""
+    """A whole message. Text and binary are the same here."""
 
     data: bytes
 
@@ -80,7 +82,7 @@ class FrameReader:
             return None
         first, size, start = buffer[0], buffer[1], _HEADER
         if first & _RESERVED or size & _MASKED or first & 0x0F not in _KNOWN:
-            raise PeerError(f"a WebSocket frame that can't be: it begins with {bytes(buffer[:8]).hex(' ')}")
+            raise PeerError(f"invalid WebSocket frame header: {bytes(buffer[:8]).hex(' ')}")
         if first & _CONTROL and (not first & _LAST or size > _CONTROL_LIMIT):
             raise PeerError("a WebSocket control frame is longer than 125 bytes or in fragments")
         if size in (_IN_2_BYTES, _IN_8_BYTES):
@@ -159,3 +161,41 @@ def _masked(payload: bytes, mask: bytes) -> bytearray:
     for at, key in enumerate(mask):
         masked[at::step] = payload[at::step].translate((_ALL_BYTES ^ _ONE_EACH * key).to_bytes(256))
     return masked
+
+
+def upgrade_headers(key: str, protocols: Sequence[str]) -> list[tuple[str, str]]:
+    """Ask for a WebSocket with one of the sub-protocols. Extensions are never offered."""
+    return [
+        ("Connection", "Upgrade"),
+        ("Upgrade", "websocket"),
+        ("Sec-WebSocket-Version", "13"),
+        ("Sec-WebSocket-Key", key),
+        ("Sec-WebSocket-Protocol", ", ".join(protocols)),
+    ]
+
+
+def new_key(entropy: bytes) -> str:
+    """Write 16 random bytes as a handshake key."""
+    return binascii.b2a_base64(entropy, newline=False).decode()
+
+
+def accepted_protocol(head: Head, key: str, protocols: Sequence[str]) -> str:
+    """The sub-protocol that a 101 settles on. Raises PeerError when the answer is not one to this handshake."""
+    if head.header("upgrade").lower() != "websocket" or "upgrade" not in head.header("connection").lower():
+        raise PeerError("the API server switched to something that is not a WebSocket")
+    if head.header("sec-websocket-accept") != _answer_to(key):
+        raise PeerError(
+            "the API server's Sec-WebSocket-Accept is not the answer to our key; is there a cache between?"
+        )
+    if head.header("sec-websocket-extensions"):
+        raise PeerError("the API server uses a WebSocket extension that was not offered")
+    protocol = head.header("sec-websocket-protocol")
+    if protocol not in protocols:
+        offered = ", ".join(protocols)
+        raise PeerError(f"the API server chose the sub-protocol {protocol[:40]!r}; offered: {offered}")
+    return protocol
+
+
+def _answer_to(key: str) -> str:
+    digest = hashlib.sha1(key.encode() + _ACCEPT_SUFFIX, usedforsecurity=False).digest()
+    return binascii.b2a_base64(digest, newline=False).decode()

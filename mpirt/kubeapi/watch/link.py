@@ -1,23 +1,20 @@
 """
-The connection of a watch, for somebody else's poll loop: nothing here ever waits.
+The connection of a watch, for a poll loop: nothing here ever waits.
 
-Owns: one question at a time, and moving bytes between its connection and a ListWatch. Who owns the loop polls
+Owns: one question at a time, and moving bytes between its connection and a ListWatch. The owner of the loop polls
 fileno() for `wants`, for at most timeout() seconds, and then calls step().
 """
 
 from __future__ import annotations
 
 from mpirt.errors import MpirtError
-from mpirt.kubeapi.access.steps import Deadline, Pending, Wait
+from mpirt.kubeapi.access.credentials import Credentials
+from mpirt.kubeapi.access.steps import Clock, Deadline, Pending, Steps, Wait
 from mpirt.kubeapi.request.answers import NOT_ACCEPTED
 from mpirt.kubeapi.request.dial import Dialer
 from mpirt.kubeapi.request.exchange import Kept
 from mpirt.kubeapi.request.stream import TlsStream
 from mpirt.kubeapi.watch.listwatch import ListWatch, News
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from mpirt.kubeapi.access.steps import Clock, Steps
 
 # Credentials of files are there at once; this is for a credential plugin.
 _CREDENTIALS_SECONDS = 60.0
@@ -28,7 +25,7 @@ _READS_PER_STEP = 16
 class WatchLink:
     """A ListWatch on the wire."""
 
-    __slots__ = ("_clock", "_dialer", "_is_relied_on", "_kept", "_news", "_question", "_watch")
+    __slots__ = ("_clock", "_credentials", "_dialer", "_is_relied_on", "_kept", "_news", "_question", "_watch")
 
     def __init__(self, dialer: Dialer, watch: ListWatch, *, clock: Clock, is_relied_on: bool = False) -> None:
         """`is_relied_on`: no news count as no change, so a connection that is dead must show soon."""
@@ -37,7 +34,8 @@ class WatchLink:
         self._watch = watch
         self._clock = clock
         self._kept = Kept()
-        self._question: Pending | None = None
+        self._credentials: Credentials | None = None
+        self._question: Pending[None] | None = None
         self._news: list[News] = []
 
     def fileno(self) -> int:
@@ -51,7 +49,7 @@ class WatchLink:
 
     @property
     def version(self) -> str:
-        """The resource version up to which everything has been told; empty where that isn't known."""
+        """The resource version up to which everything was reported; empty if unknown."""
         return self._watch.version
 
     @property
@@ -90,8 +88,8 @@ class WatchLink:
             self._question = None
             self._news += self._watch.failed(error, now)
         for piece in self._news:
-            if isinstance(piece.error, NOT_ACCEPTED):
-                self._dialer.endpoint.source.renew()
+            if isinstance(piece.error, NOT_ACCEPTED) and self._credentials is not None:
+                self._dialer.endpoint.source.renew(self._credentials)
         return self._news
 
     def look(self, *, anew: bool) -> None:
@@ -128,6 +126,7 @@ class WatchLink:
     def _ask(self) -> Steps[None]:
         watch, dialer = self._watch, self._dialer
         credentials = yield from dialer.credentials(Deadline(_CREDENTIALS_SECONDS, clock=self._clock))
+        self._credentials = credentials
         request = dialer.request(watch.ask(self._clock()).target, credentials)
         stream = self._kept.take(credentials)
         if stream is None:

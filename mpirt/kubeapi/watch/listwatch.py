@@ -1,8 +1,8 @@
 """
-Keeping an eye on pods, without I/O: what the watch of one pod (watch.py) and of a set (podset.py) have in common.
+A list, and a watch from there, without I/O.
 
 Owns: the answer that is awaited, when to give it up, when to ask again, and the words for what was learned. Bytes
-in, news out; clock and jitter are handed in. Must not know: sockets. watchlink.py owns the connection.
+in, news out; clock and jitter are handed in. Must not know: what is listed (pods.py), sockets (link.py).
 
 The caller's duty: at `due`, send ask() and hand over what comes back with receive(), eof() or failed(); call
 tick() when `expires` has passed.
@@ -10,8 +10,11 @@ tick() when `expires` has passed.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from enum import Enum
 
+from mpirt.backoff import Backoff
 from mpirt.errors import MpirtError
 from mpirt.kubeapi.request.answers import (
     ApiError,
@@ -29,12 +32,8 @@ from mpirt.kubeapi.request.http1 import OK, ResponseReader
 from mpirt.kubeapi.watch.lines import ADDED, DELETED, ERROR, MODIFIED, RawEvent, WatchLines
 from mpirt.values import Value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    # A number from 0 up to 1: random.random, or a constant in a test.
-    Jitter = Callable[[], float]
+# A number from 0 up to 1: random.random, or a constant in a test.
+Jitter = Callable[[], float]
 
 # The server ends a watch after so many seconds to twice as many, so that watchers spread over API servers again.
 _WATCH_SECONDS = 240
@@ -43,19 +42,17 @@ _PATIENCE = 10.0
 # A watch that ends sooner than this has failed, however politely.
 _SHORTEST_WATCH = 5.0
 _FIRST_DELAY, _LONGEST_DELAY = 0.25, 10.0
-# A refusal may pass after so long: a Role may come late.
-WATCH_AGAIN_SECONDS = 60.0
 # So many old versions in a row are no accident any more.
 _EXPIRED_IN_A_ROW = 5
 
 
-class Kind(Enum):
+class NewsKind(Enum):
     """What the news are."""
 
     SEEN = "seen"
-    """The pod as it is now."""
+    """The current state of the pod."""
     GONE = "gone"
-    """There is no such pod any more; `pod` is its last state where the server told."""
+    """The pod was deleted; `pod` is its last state, if the server sent it."""
     LISTED = "listed"
     """Of a set: the list is complete. `names` are the pods in it; all others are not in the set."""
     OPEN = "open"
@@ -71,7 +68,7 @@ class Kind(Enum):
 class News(Value):
     """One piece of news about the pod, or about hearing of it."""
 
-    kind: Kind
+    kind: NewsKind
     pod: JsonObject | None = None
     error: MpirtError | None = None
     name: str = ""
@@ -83,7 +80,7 @@ class News(Value):
     """Of a list, or of a pod that was read: when it was asked for, so that it is not older."""
 
 
-class Question(Enum):
+class Verb(Enum):
     """What is asked."""
 
     LIST = "list"
@@ -91,13 +88,14 @@ class Question(Enum):
     GET = "get"
 
 
-class ListWatch:
+class ListWatch(ABC):
     """Lists, then watches from there: one question at a time. What is asked for, and of what, has a subclass."""
 
     __slots__ = (
         "_ask",
         "_asked_at",
-        "_failures",
+        "_backoff",
+        "_expired_in_a_row",
         "_heard",
         "_jitter",
         "_lines",
@@ -113,21 +111,22 @@ class ListWatch:
         "version",
     )
 
-    def __init__(self, *, now: float, jitter: Jitter, origin: str, since: str = "") -> None:
+    def __init__(self, *, now: float, jitter: Jitter, origin: str) -> None:
         self.due = now
         """When to ask next, while nothing is being asked."""
         self.expires: float | None = None
         """When to give up the answer that is awaited; None while nothing is being asked."""
         self.reusable = True
         """Whether the connection can be asked again."""
-        self.version = since
-        """The resource version up to which everything has been told; empty where that isn't known."""
+        self.version = ""
+        """The resource version up to which everything was reported; empty if unknown."""
         self.opened_at: float | None = None
         """Since when a watch is open: what changes comes by itself. None while there is none."""
         self.heard_at = now
         """When the last bytes have come."""
         self._jitter, self._origin = jitter, origin
-        self._failures = 0
+        self._backoff = Backoff(_FIRST_DELAY, _LONGEST_DELAY, jitter)
+        self._expired_in_a_row = 0
         self._reader: ResponseReader | None = None
 
     @property
@@ -136,27 +135,29 @@ class ListWatch:
         return self._reader is not None
 
     @property
+    @abstractmethod
     def interrupt(self) -> float | None:
         """When tick() must be called even though an answer is awaited that has not expired."""
-        return None
 
-    if TYPE_CHECKING:
-        # What a subclass decides.
+    @abstractmethod
+    def look(self, now: float) -> None:
+        """Read all anew, because something looks wrong; on a new connection, this one may be dead."""
 
-        def look(self, now: float) -> None:
-            """Read all anew, because something looks wrong; on a new connection, this one may be dead."""
+    @abstractmethod
+    def _next(self, now: float) -> tuple[Verb, Ask]:
+        """What to ask now."""
 
-        def _next(self, now: float) -> tuple[Question, Ask]:
-            """What to ask now."""
+    @abstractmethod
+    def _read(self, answer: JsonObject, now: float) -> list[News]:
+        """Take what was listed or got."""
 
-        def _read(self, answer: JsonObject, now: float) -> list[News]:
-            """Take what was listed or got."""
+    @abstractmethod
+    def _changed(self, kind: NewsKind, pod: JsonObject) -> News:
+        """Take an event of the watch."""
 
-        def _changed(self, kind: Kind, pod: JsonObject) -> News:
-            """Take an event of the watch."""
-
-        def _failed(self, error: MpirtError, question: Question | None, now: float) -> list[News] | None:
-            """Take an error that means more than that the API server can't be heard; None for one that doesn't."""
+    @abstractmethod
+    def _failed(self, error: MpirtError, question: Verb | None, now: float) -> list[News] | None:
+        """Take an error that means more than that the API server does not answer; None for one that doesn't."""
 
     def hurry(self, now: float) -> None:
         """Ask at once unless an answer or a watch is on its way."""
@@ -167,7 +168,7 @@ class ListWatch:
         """Begin the next question; its answer belongs to receive()."""
         self._seconds = int(_WATCH_SECONDS * (1 + self._jitter()))
         self._question, self._ask = self._next(now)
-        self._reader = ResponseReader(endless=self._question is Question.WATCH)
+        self._reader = ResponseReader(endless=self._question is Verb.WATCH)
         self._lines, self._heard = WatchLines(), False
         self._asked_at, self.expires = now, now + _PATIENCE
         return self._ask
@@ -183,11 +184,11 @@ class ListWatch:
             opened = reader.head is not None
             reader.feed(data)
             head = reader.head
-            if head is not None and head.status == OK and self._question is Question.WATCH:
+            if head is not None and head.status == OK and self._question is Verb.WATCH:
                 if not opened:
                     self.expires = now + self._seconds + _PATIENCE
                     self.opened_at = now
-                    news.append(News(Kind.OPEN))
+                    news.append(News(NewsKind.OPEN))
                 for event in self._lines.feed(reader.take()):
                     news += self._event(event)
             if reader.complete:
@@ -228,24 +229,26 @@ class ListWatch:
         news = self._failed(error, question, now)
         if news is not None:
             return news
-        is_news = not is_expired or self._failures >= _EXPIRED_IN_A_ROW
-        self._retry(now, retry_after=error.failure.retry_after if isinstance(error, ApiError) else None)
-        return [News(Kind.SILENT, error=error)] if is_news else []
+        is_news = not is_expired or self._expired_in_a_row >= _EXPIRED_IN_A_ROW
+        self._expired_in_a_row += is_expired
+        self.due = now + self._backoff.next(error.failure.retry_after if isinstance(error, ApiError) else None)
+        return [News(NewsKind.SILENT, error=error)] if is_news else []
 
     def _event(self, event: RawEvent) -> list[News]:
         if event.type == ERROR:
             raise failure_error(status_failure(event.object), self._ask, origin=self._origin)
-        self._heard, self._failures = True, 0
+        self._heard = True
+        self._recovered()
         self.version = event.resource_version or self.version
         if event.type in (ADDED, MODIFIED):
-            return [self._changed(Kind.SEEN, event.object)]
-        return [self._changed(Kind.GONE, event.object)] if event.type == DELETED else []
+            return [self._changed(NewsKind.SEEN, event.object)]
+        return [self._changed(NewsKind.GONE, event.object)] if event.type == DELETED else []
 
     def _answered(self, reader: ResponseReader, now: float) -> list[News]:
         head, body = reader.answer()
         if head.status != OK:
             raise failure_error(read_failure(head, body), self._ask, origin=self._origin)
-        if self._question is Question.WATCH:
+        if self._question is Verb.WATCH:
             return self._watch_ended(now)
         news = self._read(parse_object(body, self._ask), now)
         self._settle(reusable=self._is_complete())
@@ -255,10 +258,10 @@ class ListWatch:
         """A watch is meant to end after a while. One that ends at once is an API server in trouble."""
         self._settle(reusable=self._is_complete())
         if self._heard or now - self._asked_at >= _SHORTEST_WATCH:
-            self._failures = 0
+            self._recovered()
             self.due = now + self._jitter()
         else:
-            self._retry(now)
+            self.due = now + self._backoff.next()
         return []
 
     def _is_complete(self) -> bool:
@@ -269,12 +272,6 @@ class ListWatch:
         self._reader, self.expires, self.reusable = None, None, reusable
         self.opened_at = None
 
-    def _retry(self, now: float, *, retry_after: float | None = None) -> None:
-        """Back off, each watcher by another time: an API server that comes back is not met by all at once."""
-        delay = min(_LONGEST_DELAY, _FIRST_DELAY * 2 ** min(self._failures, 10))
-        self._failures += 1
-        # Not before the server's own word, but up to half as long again; else half to all of the delay.
-        spread = self._jitter() / 2
-        self.due = now + (
-            delay * (0.5 + spread) if retry_after is None else max(delay, retry_after) * (1 + spread)
-        )
+    def _recovered(self) -> None:
+        self._backoff.reset()
+        self._expired_in_a_row = 0

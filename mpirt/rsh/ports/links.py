@@ -21,7 +21,7 @@ from mpirt.rsh.session import events
 
 if TYPE_CHECKING:
     # It exists for type checkers only.
-    from mpirt.kubeapi.access.steps import Steps
+    pass
 
 # How much to read before the rest of the loop gets its turn.
 _READS_PER_STEP = 16
@@ -149,21 +149,14 @@ def _has_ended(fd: int) -> bool:
     return bool(poll.poll(0))
 
 
-class PodLookup(Pending):
+class PodLookup(Pending[str]):
     """One look-up, by steps that return the pod's name. The loop calls learn() until it returns an event."""
 
-    __slots__ = ("_found",)
-
-    def __init__(self, steps: Steps[str]) -> None:
-        self._found = ""
-        super().__init__(self._see_through(steps))
+    __slots__ = ()
 
     def learn(self) -> events.PodFound | events.NotOpened | None:
         """Do what can be done without waiting; give the outcome once there is one."""
         try:
-            return events.PodFound(self._found) if self.advance() else None
+            return events.PodFound(self.result or "") if self.advance() else None
         except MpirtError as error:
             return events.NotOpened(error)
-
-    def _see_through(self, steps: Steps[str]) -> Steps[None]:
-        self._found = yield from steps

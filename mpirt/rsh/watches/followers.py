@@ -1,35 +1,35 @@
 """
-Who follows a pod on the common watch.
+Sessions that follow a pod on the common watch.
 
-Owns: the handle that a session has, what its hub (podhub.py) keeps for each pod that is followed, and what is told
+Owns: the handle of a session, what its hub (podhub.py) keeps for each pod that is followed, and what is reported
 to a session that may be newer than what is known of its pod.
 
 The watch may be dead, and the session's command in a pod or a container of which it has not heard. Until something
-comes that is certainly newer than the session, it is told only what it can draw no conclusions from; with the
+comes that is certainly newer than the session, it hears only what it can draw no conclusions from; with the
 first pod that is newer it begins anew.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
+from mpirt.kubeapi.watch.link import WatchLink
+from mpirt.kubeapi.watch.listwatch import News, NewsKind
+from mpirt.rsh.pod.facts import Pod, read_pod
 from mpirt.rsh.session import events
 from mpirt.rsh.watches.podquestions import SETTLES
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from mpirt.rsh.pod.facts import Pod
     from mpirt.rsh.watches.podhub import PodHub
-    from mpirt.rsh.watches.podwatch import PodWatchPort
 
-    Hear = Callable[[Sequence[events.Event]], None]
+Hear: TypeAlias = Callable[[Sequence[events.Event]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """How a common watch is, for whoever wants to know."""
+    """The state of a common watch, for `mpirt ps`."""
 
     namespace: str
     selector: str
@@ -41,7 +41,7 @@ class Watch:
 
 
 class Follower:
-    """A session's ear: it hears what a PodWatchPort of its own would tell."""
+    """A session's ear: it hears what a watch of its own would tell."""
 
     __slots__ = ("_hub", "_older", "hear", "is_up_to_date", "pod", "since")
 
@@ -50,13 +50,13 @@ class Follower:
         self.since = now
         """When it came, and all that had arrived by then was read."""
         self.is_up_to_date = False
-        """Whether what comes is newer than its session, with no gap since what it was told before."""
-        # What it was told that may be older.
+        """Whether what comes is newer than its session, with no gap since what it heard before."""
+        # What it heard that may be older.
         self._older: Pod | None = None
 
     def tell(self, pod: Pod | None, *, asked: float | None = None) -> bool:
         """
-        The pod as it is (None: gone), by a list that was `asked` for then, or by a watch.
+        The pod (None: gone), by a list that was `asked` for then, or by a watch.
 
         False if it may be older, and would mean something.
         """
@@ -66,8 +66,8 @@ class Follower:
             if not is_first and (pod is None or not _means_nothing(pod, self._older)):
                 return False
             self._older = None if is_first else pod
-        told = events.PodGone() if pod is None else events.PodSeen(pod, is_first=is_first)
-        self.hear([events.ApiAnswers(), told])
+        found = events.PodGone() if pod is None else events.PodSeen(pod, is_first=is_first)
+        self.hear([events.ApiAnswers(), found])
         return True
 
     def look(self, *, anew: bool) -> None:
@@ -83,25 +83,25 @@ class Follower:
 
 
 class Followed:
-    """A pod that somebody follows."""
+    """A pod that at least one session follows."""
 
     __slots__ = ("followers", "name", "own", "own_is_brief", "true_as_of")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.followers: list[Follower] = []
-        self.own: PodWatchPort | None = None
+        self.own: WatchLink | None = None
         """Its own watch."""
         self.own_is_brief = False
         """Whether that is there for one answer only."""
         self.true_as_of = 0
-        """The version up to which its own watch has told the truth: older news of the common one are stale."""
+        """The version up to which its own watch has reported: older news of the common one are stale."""
 
-    def tell(self, told: Sequence[events.Event]) -> None:
+    def tell(self, news: Sequence[events.Event]) -> None:
         for follower in tuple(self.followers):
             # One that heard before it may have dropped it.
-            if told and follower in self.followers:
-                follower.hear(told)
+            if news and follower in self.followers:
+                follower.hear(news)
 
     def tell_pod(self, pod: Pod | None, *, asked: float | None) -> bool:
         """See Follower.tell(); False if it may be too old for one of them."""
@@ -135,7 +135,7 @@ class Latecomers:
 
     def hear(self, opened: float | None, heard: float) -> None:
         """
-        The watch is open since then, and something came last at that moment: it had told all that was before.
+        The watch is open since then, and something came last at that moment: all before it has been reported.
 
         If it has just begun, it first tells what has happened since the list, which takes a moment.
         """
@@ -153,3 +153,21 @@ def _means_nothing(pod: Pod, before: Pod | None) -> bool:
     is_leaving = pod.deleting or pod.has_ended
     is_same = before is None or (before.uid, before.containers) == (pod.uid, pod.containers)
     return is_same and not is_leaving
+
+
+def events_of(news: News) -> list[events.Event]:
+    """What news of a pod are to its session."""
+    match news.kind:
+        case NewsKind.SEEN:
+            return [events.ApiAnswers(), events.PodSeen(read_pod(news.pod or {}))]
+        case NewsKind.GONE:
+            return [events.ApiAnswers(), events.PodGone()]
+        case NewsKind.OPEN | NewsKind.LISTED:
+            return [events.ApiAnswers()]
+        case NewsKind.REFUSED:
+            # What a lesser Role may still read is asked for next.
+            return []
+        case NewsKind.HIDDEN:
+            return [events.PodHidden(str(news.error))]
+        case NewsKind.SILENT:
+            return [events.ApiSilent(str(news.error))]

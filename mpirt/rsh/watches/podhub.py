@@ -12,31 +12,22 @@ the end. So thousands of sessions that begin one after the other cause no list.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
+from mpirt.kubeapi.access.steps import Clock
+from mpirt.kubeapi.request.dial import Dialer
 from mpirt.kubeapi.watch.link import WatchLink
 from mpirt.kubeapi.watch.listwatch import News, NewsKind
 from mpirt.kubeapi.watch.pods import PodWatch
-from mpirt.objects import table, text
-from mpirt.rsh.pod.facts import read_pod
+from mpirt.objects import Body, table, text
+from mpirt.rsh.pod.facts import Pod, read_pod
 from mpirt.rsh.pod.jobpods import EVERYTHING, covers, scope_of
-from mpirt.rsh.ports.loop import FOR_EVER
+from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.session import events
-from mpirt.rsh.watches.followers import Followed, Follower, Latecomers, Watch
+from mpirt.rsh.watches import podquestions
+from mpirt.rsh.watches.followers import Followed, Follower, Hear, Latecomers, Watch, events_of
 from mpirt.rsh.watches.podquestions import PodQuestions, keep_all
-from mpirt.rsh.watches.podwatch import PodWatchPort, told_by
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
-
-    from mpirt.kubeapi.access.steps import Clock
-    from mpirt.kubeapi.request.dial import Dialer
-    from mpirt.objects import Body
-    from mpirt.rsh.pod.facts import Pod
-    from mpirt.rsh.ports.loop import Loop
-    from mpirt.rsh.watches import podquestions
-    from mpirt.rsh.watches.followers import Hear
 
 # Pods that have a watch of their own beside the common one: more, and something is wrong with the scope.
 _FEW = 8
@@ -144,7 +135,7 @@ class PodHub:
     # What followers want
 
     def look(self, pod: Followed, *, anew: bool) -> None:
-        """Somebody who follows the pod must know at once."""
+        """A session must know of its pod at once."""
         for follower in pod.followers if anew else ():
             self._fresh.pop(follower, None)
         if self._is_refused:
@@ -215,7 +206,7 @@ class PodHub:
         self._late = Latecomers()
 
     def _seek_scope(self, pod: Followed) -> None:
-        """Find out what to watch: by the first pod, if nobody has said it."""
+        """Find out what to watch: by the first pod, if no selector was given."""
         if self._selector is not None:
             self._watch_all(self._selector)
         elif self._scout is None:
@@ -223,7 +214,7 @@ class PodHub:
             self._watch_alone(pod)
 
     def _send_another_scout(self) -> None:
-        """The one before has left, or its pod isn't there: another one may be. If not, who comes next is asked."""
+        """The one before has left, or its pod isn't there. If there is no other, the next one is."""
         self._scout = next((pod for pod in self._pods.values() if pod.own is None), None)
         if self._scout is not None:
             self._watch_alone(self._scout)
@@ -235,7 +226,7 @@ class PodHub:
         self._facts.clear()
         self._loop.touch(self)
         now, origin = self._clock(), self._dialer.endpoint.origin
-        watch = PodWatch(self._namespace, selector, now=now, jitter=self._jitter, origin=origin)
+        watch = PodWatch(self._namespace, labels=selector, now=now, jitter=self._jitter, origin=origin)
         self._link = WatchLink(self._dialer, watch, clock=self._clock, is_relied_on=True)
         self._questions.forget()
 
@@ -254,7 +245,7 @@ class PodHub:
             case NewsKind.OPEN:
                 self._silent = None
                 self._is_refused = False
-                for pod in self._without_own(told_by(news)):
+                for pod in self._without_own(events_of(news)):
                     if pod.name in self._facts:
                         self._stop_alone(pod)
             case NewsKind.SILENT:
@@ -265,12 +256,12 @@ class PodHub:
                 for pod in tuple(self._pods.values()):
                     self._watch_alone(pod)
 
-    def _without_own(self, told: list[events.Event]) -> Iterable[Followed]:
+    def _without_own(self, news: list[events.Event]) -> Iterable[Followed]:
         """Tell it to all that have no watch of their own. Gives all pods."""
         found = tuple(self._pods.values())
         for pod in found:
             if pod.own is None:
-                pod.tell(told)
+                pod.tell(news)
         return found
 
     def _is_silent(self, silent: events.ApiSilent) -> None:
@@ -337,20 +328,16 @@ class PodHub:
             # All of them begin at the same moment, and poll from then on.
             self._next_own = max(now, self._next_own) + 1 / _POLLS_PER_SECOND
             after = self._next_own - now
-        own = PodWatchPort(
-            self._dialer,
-            self._namespace,
-            pod.name,
-            jitter=self._jitter,
-            clock=self._clock,
-            after=after,
-            slowest=self._pace,
-        )
+        watch = PodWatch(
+            self._namespace, name=pod.name, now=now + after, jitter=self._jitter,
+            origin=self._dialer.endpoint.origin, slowest=self._pace,
+        )  # fmt: skip
+        own = WatchLink(self._dialer, watch, clock=self._clock)
         pod.own, pod.own_is_brief = own, is_brief
         self._alone += 1
         self._loop.add(own, lambda: self._step_alone(pod, own), group=own)
 
-    def _look_alone(self, own: PodWatchPort, *, anew: bool) -> None:
+    def _look_alone(self, own: WatchLink, *, anew: bool) -> None:
         own.look(anew=anew)
         self._loop.touch(own)
 
@@ -361,7 +348,7 @@ class PodHub:
             pod.own = None
             self._alone -= 1
 
-    def _step_alone(self, pod: Followed, own: PodWatchPort) -> None:
+    def _step_alone(self, pod: Followed, own: WatchLink) -> None:
         for news in own.step():
             if pod.own is not own:
                 return
@@ -374,12 +361,12 @@ class PodHub:
             if news.kind in (NewsKind.SEEN, NewsKind.GONE):
                 self._tell(pod, None if news.kind is NewsKind.GONE else read_pod(news.pod or {}), news.asked)
             else:
-                pod.tell(told_by(news))
+                pod.tell(events_of(news))
 
     def _scouted(self, pod: Followed, news: News) -> None:
         """Take what a pod's own watch says for the scope, before there is a common watch."""
         if news.kind is NewsKind.SILENT:
-            self._without_own(told_by(news))
+            self._without_own(events_of(news))
         elif news.kind is NewsKind.HIDDEN or (news.kind is NewsKind.GONE and self._alone >= _FEW):
             self._watch_all(EVERYTHING)
         elif news.kind is NewsKind.SEEN:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import resource
 import secrets
@@ -12,8 +11,8 @@ import signal
 import sys
 from pathlib import Path
 
+from tests.apiserver import kubeconfig
 from tests.apiserver.certificates import Authority
-from tests.apiserver.fleet.pods import NAMESPACE
 from tests.apiserver.fleet.server import Fleet
 
 
@@ -26,27 +25,10 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     authority, token = Authority(), secrets.token_hex(16)
     fleet = Fleet(authority, given.pods, token)
-    print(write_kubeconfig(given.folder, fleet.url, authority.ca, token), flush=True)
+    print(kubeconfig.write(given.folder, fleet.url, {"token": token}, ca=authority.ca), flush=True)
     # None of what there is by now is ever garbage.
     gc.freeze()
     fleet.serve(until=_end())
-
-
-def write_kubeconfig(folder: Path, url: str, ca: str, token: str) -> Path:
-    """The file that clients are given."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "ca.crt").write_text(ca, encoding="utf-8")
-    path = folder / "kubeconfig"
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "fleet",
-        "clusters": [{"name": "fleet", "cluster": {"server": url, "certificate-authority": "ca.crt"}}],
-        "users": [{"name": "me", "user": {"token": token}}],
-        "contexts": [{"name": "fleet", "context": {"cluster": "fleet", "user": "me", "namespace": NAMESPACE}}],
-    }
-    path.write_text(json.dumps(config), encoding="utf-8")
-    return path
 
 
 def _end() -> int:

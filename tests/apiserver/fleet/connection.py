@@ -1,8 +1,8 @@
 """
 One client's connection on the fleet's loop: TLS, requests, and then perhaps a watch or an exec.
 
-Owns: the socket, without ever waiting for it. What comes goes to `hears`: requests at first, bytes once somebody
-has taken it over.
+Owns: the socket, without ever waiting for it. What it receives are requests at first, and bytes for
+its owner once it has been taken over.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Connection:
             self.owner.ended()
 
     def take_over(self, owner: Owner) -> None:
-        """Whatever comes is somebody else's from now on."""
+        """From now on all that is received goes to the owner."""
         self.owner = owner
         early, self._unread = self._unread, b""
         if early:

@@ -28,7 +28,7 @@ _LARGEST_MESSAGE = 32 * 1024
 
 @dataclass(slots=True)
 class Keepers:
-    """Those of all pods, and the clock of those that nobody is connected to."""
+    """Those of all pods, and the leases of those without a connection."""
 
     clock: Callable[[], float]
     complaints: list[str]

@@ -1,7 +1,7 @@
 """
 The fleet's API server: one epoll loop for all connections, and the answers to their requests.
 
-Owns: the loop, what is counted, and who may ask. What it counts is told at /fleet/stats.
+Owns: the loop, what is counted, and who may ask. /fleet/stats has the counts.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def passing(cluster: Ground, folder: Path) -> Iterator[None]:
         kubectl("rollout", "status", "deployment/mpirt-controller", "--timeout=150s", timeout=180)
         yield
     finally:
-        # Who removes a namespace may have others to remove first, and nobody may act meanwhile.
+        # Who removes a namespace may have others to remove first, and no controller may act meanwhile.
         kubectl("scale", "deployment/mpirt-controller", "--replicas=0", check=False)
         until(lambda: kubectl.get("pods") == [], within=90, what="the controllers of all namespaces to be gone")
         # The next installation must not find it on its way out.

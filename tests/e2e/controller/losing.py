@@ -147,7 +147,7 @@ def fail_probe_of_worker(job: MpiJob) -> None:
 
 
 def delete_worker_by_force(job: MpiJob) -> None:
-    """The StatefulSet makes another at once: nobody sees it on its way out."""
+    """The StatefulSet makes another at once, so its termination can't be observed."""
     job.namespace.kubectl("delete", "pod", worker(job), "--grace-period=0", "--force")
 
 

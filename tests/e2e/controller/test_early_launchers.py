@@ -18,7 +18,7 @@ RANK = ("mpirun", "--allow-run-as-root", "-n", "1", "hostname")
 
 @pytest.fixture(scope="module")
 def early(controller: Deployed) -> MpiJob:
-    """A job whose launcher is made at startup, under the user's account; its worker is Ready when told to."""
+    """A job whose launcher is made at startup, under the user's account; a file makes its worker Ready."""
     namespace, name = controller.namespace, job_name("early")
     probe = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1, "timeoutSeconds": 10}
     image = {"image": namespace.ground.image("openmpi4"), "imagePullPolicy": "IfNotPresent"}

@@ -32,7 +32,7 @@ def cluster_wide(own_cluster: Ground, tmp_path: Path) -> Iterator[Ground]:
 @promise("The controller for all namespaces runs the jobs of any namespace.", of="installation")
 @promise("make demo CLUSTER=current refuses to run beside a controller of all namespaces.", of="installation")
 @promise("The controller's pod meets the restricted profile of Pod Security.", of="safety")
-def test_it_runs_a_job_in_a_namespace_that_it_never_heard_of_and_the_demo_refuses_to_run_beside_it(
+def test_the_controller_runs_a_job_in_a_new_namespace_and_the_demo_refuses_to_run_beside_it(
     cluster_wide: Ground, namespace: Namespace
 ) -> None:
     job = submit(namespace, job_name("any"), "openmpi4", ["mpirun", "--allow-run-as-root", "-n", "2", "hostname"])

@@ -120,7 +120,7 @@ def succeeded(jobs: Namespace) -> set[str]:
 
 
 @pytest.mark.full("it shows that the other tests can fail")
-def test_without_gang_scheduling_each_holds_what_the_other_one_needs(cluster: Ground, jobs: Namespace) -> None:
+def test_two_jobs_without_gang_scheduling_hold_what_the_other_one_needs(cluster: Ground, jobs: Namespace) -> None:
     with room(cluster, ROOM) as resource:
         pair = two_jobs(jobs, resource)
 

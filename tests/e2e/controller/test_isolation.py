@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -11,8 +12,7 @@ from testbed.ground import Ground, Namespace
 from testbed.kube.wait import until
 from testbed.manifests import IDLE
 from testbed.mpijobs import MpiJob, submit
-from tests.e2e.controller import attempts, deployed
-from tests.e2e.controller.attempts import FORBIDDEN, OK, SWITCHED
+from tests.e2e.controller import deployed
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.promises import promise
 
@@ -20,6 +20,50 @@ WITHIN = 120.0
 
 FOREVER = ("/bin/sh", "-c", IDLE)
 OWNED = "configmaps,serviceaccounts,roles,rolebindings,services,statefulsets,jobs,pods"
+Request = tuple[str, str]
+"""Method and path."""
+
+# Answers to who may: an exec begins.
+SWITCHED, OK, FORBIDDEN = 101, 200, 403
+
+# Runs in the launcher's pod.
+_PROGRAM = """
+import http.client, json, os, ssl, sys
+folder = "/var/run/secrets/kubernetes.io/serviceaccount"
+tls = ssl.create_default_context(cafile=f"{folder}/ca.crt")
+with open(f"{folder}/token") as file:
+    headers = {"Authorization": f"Bearer {file.read()}", "Content-Length": "0"}
+upgrade = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    "Sec-WebSocket-Protocol": "v4.channel.k8s.io",
+}
+server = os.environ["KUBERNETES_SERVICE_HOST"], int(os.environ["KUBERNETES_SERVICE_PORT"])
+answers = {}
+for what, (method, path) in json.loads(sys.argv[1]).items():
+    connection = http.client.HTTPSConnection(*server, context=tls, timeout=20)
+    connection.request(method, path, headers={**headers, **(upgrade if "/exec?" in path else {})})
+    answers[what] = connection.getresponse().status
+    connection.close()
+print(json.dumps(answers))
+"""
+
+
+def exec_request(namespace: str, pod: str) -> Request:
+    """To start a command in a pod."""
+    return "GET", f"/api/v1/namespaces/{namespace}/pods/{pod}/exec?command=true&stdout=true"
+
+
+def answers_to(job: MpiJob, requests: Mapping[str, Request]) -> dict[str, int]:
+    """What the API server answers to each, when the launcher of the job asks."""
+    [launcher] = job.pods("launcher")
+    said = job.namespace.kubectl.execute(
+        launcher["metadata"]["name"], "python3", "-c", _PROGRAM, json.dumps(requests)
+    )
+    found: dict[str, int] = json.loads(said)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +98,10 @@ def test_a_launcher_may_start_commands_in_its_own_workers_and_look_at_pods(
     job, _, _ = three
     here = job.namespace.name
 
-    assert attempts.answers(
+    assert answers_to(
         job,
         {
-            "a command in its worker": attempts.command(here, f"{job.name}-worker-0"),
+            "a command in its worker": exec_request(here, f"{job.name}-worker-0"),
             "pods": ("GET", f"/api/v1/namespaces/{here}/pods"),
         },
     ) == {"a command in its worker": SWITCHED, "pods": OK}
@@ -71,11 +115,11 @@ def test_a_launcher_may_do_nothing_else(controller: Deployed, three: tuple[MpiJo
     job.namespace.kubectl("create", "secret", "generic", f"{job.name}-known", "--from-literal=word=secret")
     ours, theirs = f"/api/v1/namespaces/{here}", f"/api/v1/namespaces/{there}"
     requests = {
-        "a command in another job's worker": attempts.command(here, f"{other.name}-worker-0"),
-        "a command in a namesake's worker": attempts.command(there, f"{namesake.name}-worker-0"),
-        "a command in a worker that it doesn't have": attempts.command(here, f"{job.name}-worker-1"),
-        "a command in a launcher": attempts.command(here, launcher),
-        "a command in the controller": attempts.command(here, controller.leader()),
+        "a command in another job's worker": exec_request(here, f"{other.name}-worker-0"),
+        "a command in a namesake's worker": exec_request(there, f"{namesake.name}-worker-0"),
+        "a command in a worker that it doesn't have": exec_request(here, f"{job.name}-worker-1"),
+        "a command in a launcher": exec_request(here, launcher),
+        "a command in the controller": exec_request(here, controller.leader()),
         "secrets": ("GET", f"{ours}/secrets"),
         "a secret that it knows by name": ("GET", f"{ours}/secrets/{job.name}-known"),
         "secrets elsewhere": ("GET", f"{theirs}/secrets"),
@@ -90,7 +134,7 @@ def test_a_launcher_may_do_nothing_else(controller: Deployed, three: tuple[MpiJo
         "jobs": ("GET", f"/apis/kubeflow.org/v2beta1/namespaces/{here}/mpijobs"),
     }
 
-    assert attempts.answers(job, requests) == dict.fromkeys(requests, FORBIDDEN)
+    assert answers_to(job, requests) == dict.fromkeys(requests, FORBIDDEN)
 
 
 @promise("Workers of jobs get no API token.", of="safety")

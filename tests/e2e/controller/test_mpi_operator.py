@@ -94,12 +94,9 @@ def test_jobs_of_both_are_never_touched_by_the_other(shared: Namespace, tmp_path
         ]
 
 
-@promise(
-    "A job that mpi-operator has begun but not started runs here once it names mpirt.dev/controller.",
-    of="neighbours",
-)
-@pytest.mark.full("tests/api/test_takeover.py proves it without a kubelet")
-def test_a_job_that_it_has_begun_runs_here_when_it_was_switched_off(shared: Namespace, tmp_path: Path) -> None:
+@promise("A job that another controller has begun and not started is left alone and says so.", of="neighbours")
+@pytest.mark.full("tests/api/test_rivals.py proves it without a kubelet")
+def test_a_job_that_it_has_begun_is_reported_when_it_was_switched_off(shared: Namespace, tmp_path: Path) -> None:
     with mpi_operator(shared, tmp_path):
         # As long as it is suspended, it has everything but pods.
         job = submit(shared, job_name("begun"), "openmpi4", MPIRUN, runPolicy={"suspend": True})
@@ -107,14 +104,19 @@ def test_a_job_that_it_has_begun_runs_here_when_it_was_switched_off(shared: Name
         job.wait_for("Suspended")
 
     job.change(runPolicy={**CLAIM, "suspend": False})
-    job.wait_for_end()
+    until(
+        lambda: job.condition("Running").get("reason") == "MPIJobRunByAnother",
+        within=WITHIN,
+        what="the reason",
+        instead=job.surroundings,
+    )
 
-    assert sorted(job.log()) == [f"{job.name}-worker-{number}" for number in range(2)]
-    assert "StatefulSet" in kinds(job)
+    assert "To run the job here, delete it and create it again" in job.condition("Running")["message"]
+    assert "StatefulSet" not in kinds(job)
 
 
 @promise("A job that mpi-operator has started or run to its end is left alone.", of="neighbours")
-@pytest.mark.full("tests/api/test_takeover.py proves it without a kubelet")
+@pytest.mark.full("tests/api/test_rivals.py proves it without a kubelet")
 def test_a_job_that_it_has_run_stays_as_it_is_when_it_was_switched_off(shared: Namespace, tmp_path: Path) -> None:
     with mpi_operator(shared, tmp_path):
         job = submit(shared, job_name("ended"), "busybox", ["true"], workers=1)

@@ -70,7 +70,7 @@ def may_enter(job: MpiJob) -> list[str]:
 
 
 def discovered(job: MpiJob, launcher: str) -> list[str]:
-    """What horovodrun would be told in the launcher's pod."""
+    """The hosts that horovodrun would get in the launcher's pod."""
     found = job.namespace.kubectl.execute(launcher, "/etc/mpi/discover_hosts.sh")
     return [line.partition(":")[0] for line in found.splitlines()]
 

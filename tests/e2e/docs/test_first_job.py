@@ -50,7 +50,7 @@ def cluster_of_the_reader(own_cluster: Ground, tmp_path: Path) -> Iterator[Groun
 
 
 def _refuse_namespace_of_others(cluster: Ground) -> None:
-    """Wait for one that is on its way out, and fail if it is in use: somebody may be reading the page."""
+    """Wait for one that is on its way out, and fail if it is in use: another run may be following the page."""
     found = cluster.kubectl("get", "namespace", NAMESPACE, "--ignore-not-found", "--output=name").stdout.strip()
     if not found:
         return
@@ -117,7 +117,7 @@ def reader(cluster_of_the_reader: Ground, tmp_path: Path) -> Reader:
 
 
 @promise("The commands of Your first job print what the page shows.", of="MPIJob")
-def test_who_follows_the_page_sees_what_it_shows(reader: Reader, cluster_of_the_reader: Ground) -> None:
+def test_the_commands_of_the_page_print_what_it_shows(reader: Reader, cluster_of_the_reader: Ground) -> None:
     page = section(PAGE.read_text(encoding="utf-8"), "Your first job")
     lacking: dict[str, list[str]] = {}
 

@@ -37,7 +37,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step that rank 0 told of."""
+    """One step that rank 0 has logged."""
 
     at: float
     number: int

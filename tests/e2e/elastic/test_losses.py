@@ -31,7 +31,7 @@ def test_training_goes_on_without_workers_that_die_and_takes_their_successors_in
         here = workers.node_of(namespace, run.pod)
         first, second = workers.on_node(namespace, here)
         deleted = workers.delete(namespace, first)
-        # Who is deleted may be back soon, so nobody knows how large the world is. But no dead worker enters it.
+        # A deleted worker may be back soon, so the size of the world is not known. But no dead worker enters it.
         without_first = run.next_world(since=deleted, within=60, at_most=4)
         run.settled(run.world(4, since=without_first.at, within=_BACK_WITHIN))
         killed = time.time()

@@ -52,7 +52,7 @@ class Training:
         return [step for step in map(step_of, self.lines(since=since)) if step is not None]
 
     def step(self, wanted: Callable[[Step], bool], *, since: float, within: float, what: str) -> Step:
-        """The first such step that was told after `since`; waits for it no longer than `within` after now."""
+        """The first such step that was logged after `since`; waits for it no longer than `within` after now."""
 
         def found() -> Step | None:
             return next(filter(wanted, self.steps(since=since)), None)

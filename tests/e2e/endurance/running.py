@@ -79,7 +79,7 @@ class Traffic:
 
     async def _see_through(self, visit: Visit, lap: Lap) -> None:
         pod = self.random.choice(self.open)
-        # At once: whoever says that something happens to all that run there means this one, too.
+        # At once: what happens to all that run there happens to this one, too.
         running = Running(pod)
         self._running.add(running)
         lap.at_once = max(lap.at_once, len(self._running))

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -20,11 +23,10 @@ from testbed.ground import Faults, Namespace
 from testbed.kube.status import table
 from tests.e2e.endurance import judging, running, visits, weather
 from tests.e2e.endurance.judging import Lap
-from tests.e2e.endurance.looking import Remains
-from tests.e2e.endurance.running import Stayer, Traffic
+from tests.e2e.endurance.running import LEASE, Stayer, Traffic, environment
 from tests.e2e.endurance.weather import Weather
-from tests.e2e.rsh import jobworkers
-from tests.e2e.rsh.remains import REAPS
+from tests.e2e.rsh import agent, jobworkers
+from tests.e2e.rsh.remains import REAPS, seen, wait_until_same
 from tests.support import switchboards
 
 MINUTES = float(os.environ.get("MPIRT_TEST_MINUTES", "0.5"))
@@ -43,6 +45,35 @@ pytestmark = [
     pytest.mark.alone,
     pytest.mark.timeout(1200 + 2 * _SECONDS),
 ]
+# A keeper may stay for its lease, and a shell that a runtime has left for the keeper's two minutes.
+_WITHIN = 6.0 * LEASE
+
+
+class Remains:
+    """The pods as they are with nothing in them, and what more there is."""
+
+    def __init__(self, namespace: Namespace, pods: Sequence[str]) -> None:
+        self._namespace = namespace
+        self._clean = {pod: self.seen(pod) for pod in pods}
+
+    def seen(self, pod: str) -> Counter[str]:
+        """What it has. A keeper that was come back to has its connection beside its socket, by the same name."""
+        found = seen(self._namespace, pod)
+        return Counter({what: 1 if what.startswith("socket ") else count for what, count in found.items()})
+
+    def wait(self) -> int:
+        """Wait until all pods are as they were; how many processes, files and sockets that is."""
+        for pod, clean in self._clean.items():
+            wait_until_same(clean, partial(self._after_another, pod), pod=pod, within=_WITHIN)
+        return sum(clean.total() for clean in self._clean.values())
+
+    def _after_another(self, pod: str) -> Counter[str]:
+        """What it has. Where shells are left, another command follows, whose keeper ends those that are old."""
+        found = self.seen(pod)
+        if any(what.startswith("process (sh)") for what in found - self._clean[pod]):
+            subprocess.run([agent.RSH, pod, "true"], env=environment(self._namespace), check=True)
+            found = self.seen(pod)
+        return found
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.support.stories import Story, story
 LOST, KEPT = "node-2", "node-1"
 RETRIES = 2
 
-# A minute, where nobody says otherwise.
+# A minute by default.
 _TOLERATED = 5
 _STARTS_WITHIN = 60.0
 

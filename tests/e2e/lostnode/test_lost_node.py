@@ -100,7 +100,7 @@ def test_a_job_that_may_not_try_again_fails_with_worker_and_node(loss: Loss, tim
 
 
 @promise("Workers on a lost node are replaced on another node, and the job succeeds.", of="MPIJob")
-def test_one_that_may_gets_another_worker_elsewhere_and_succeeds(loss: Loss, times: Times) -> None:
+def test_a_job_that_may_retry_gets_another_worker_elsewhere_and_succeeds(loss: Loss, times: Times) -> None:
     one, pod = loss.jobs.patient.story, loss.jobs.patient.pod
     end = one.end()
 
@@ -131,7 +131,7 @@ def test_a_job_whose_launcher_was_there_gets_another_one_elsewhere_and_succeeds(
 
 
 @promise("A job that is suspended and resumed while a node is lost gets its workers on another node.", of="MPIJob")
-def test_one_that_is_suspended_and_resumed_gets_its_worker_elsewhere(loss: Loss, times: Times) -> None:
+def test_a_job_that_is_suspended_and_resumed_gets_its_worker_elsewhere(loss: Loss, times: Times) -> None:
     one = loss.jobs.resumed.story
     again = one.until("Running", after=one.until("Suspended").at)
 
@@ -141,7 +141,7 @@ def test_one_that_is_suspended_and_resumed_gets_its_worker_elsewhere(loss: Loss,
 
 
 @promise("Workers on a lost node are replaced on another node, and the job succeeds.", of="MPIJob")
-def test_one_whose_worker_had_not_started_there_gets_it_elsewhere(loss: Loss, times: Times) -> None:
+def test_a_job_whose_worker_had_not_started_there_gets_it_elsewhere(loss: Loss, times: Times) -> None:
     one, pod = loss.jobs.begun.story, loss.jobs.begun.pod
     started = one.until("Running")
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mpirt.controller.dialects.mpijob import MpiJob
-from mpirt.controller.keepers import keeper_files
+from mpirt.controller.dialects.mpijob import MPI_JOB
+from mpirt.controller.main import keeper_files
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model.objectnames import worker_names
@@ -52,7 +52,7 @@ def _job(namespace: Namespace, name: str, count: int, worker: Manifest) -> JobSp
         "Launcher": {"template": {"spec": launcher}},
         "Worker": {"replicas": count, "template": {"spec": worker}},
     }
-    return MpiJob().parse(
+    return MPI_JOB.parse(
         {
             "apiVersion": "kubeflow.org/v2beta1",
             "kind": "MPIJob",

@@ -35,7 +35,7 @@ def said(namespace: Namespace, container: str) -> tuple[str, float, float]:
     "A second run of the installer repairs what the first one left, and changes nothing else.", of="installation"
 )
 @pytest.mark.alone
-def test_it_is_small_and_quick_and_a_second_run_by_anyone_changes_only_what_came_to_harm(
+def test_the_folder_is_small_and_copied_quickly_and_a_second_run_replaces_only_damaged_files(
     namespace: Namespace,
 ) -> None:
     stranger = launcher.USER + 1
@@ -95,7 +95,7 @@ done
     "A second run of the installer repairs what the first one left, and changes nothing else.", of="installation"
 )
 @pytest.mark.one_in(3)
-def test_what_a_killed_run_left_is_made_good_by_the_next(namespace: Namespace) -> None:
+def test_the_next_run_completes_the_folder_of_a_killed_one(namespace: Namespace) -> None:
     launcher.start(namespace, "busybox", workers=[])
 
     told = namespace.kubectl.execute("launcher", "/bin/sh", "-c", _KILLED, timeout=200).splitlines()

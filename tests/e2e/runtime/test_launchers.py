@@ -88,9 +88,7 @@ FOREIGN = {
     of="installation",
 )
 @promise("A kubeconfig with a credential plugin is used, also in a pod.", of="mpirt-rsh")
-def test_what_is_set_for_the_images_programs_reaches_them_and_not_ours(
-    namespace: Namespace, workers: Workers
-) -> None:
+def test_variables_for_the_images_programs_reach_them_and_not_ours(namespace: Namespace, workers: Workers) -> None:
     [worker] = workers(1, "busybox")
     # Its C library is newer than ours, which could not load what is preloaded of it.
     pod = launcher.start(namespace, "openmpi5", workers=[worker])
@@ -115,7 +113,7 @@ echo '{"apiVersion": "client.authentication.k8s.io/v1beta1", "kind": "ExecCreden
 
 
 def kubeconfig(namespace: Namespace) -> dict[str, object]:
-    """The way to the API server that a pod is told of, with credentials from a program."""
+    """The way to the API server that a pod has, with credentials from a program."""
     cluster = {
         "server": "https://kubernetes.default.svc",
         "certificate-authority": "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt",
@@ -144,7 +142,7 @@ def test_mpirun_starts_a_rank_on_every_worker(namespace: Namespace, workers: Wor
     assert lines(done) == hosts
 
 
-# As a person does it in a launcher; the mounted kubexec.sh is one of ours, so horovodrun is told of it.
+# As a person does it in a launcher; the mounted kubexec.sh is one of ours, so horovodrun gets its path.
 SHIMS = ("/bin/sh", "-c", 'eval "$(mpirt shims /tmp/shims)" && exec "$@"', "sh")
 
 

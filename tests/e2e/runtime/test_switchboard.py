@@ -40,7 +40,7 @@ for each in /dev/shm/* /dev/shm/mpirt-*/* /tmp/* /tmp/.[!.]*; do [ ! -e "$each" 
     ids=["Open MPI 4", "Open MPI 5", "Hydra"],
 )
 @pytest.mark.sample(1)
-def test_one_serves_a_job_and_is_gone_after_it_with_all_but_its_lock_and_its_empty_log(
+def test_a_switchboard_serves_a_job_and_leaves_only_its_lock_and_an_empty_log(
     namespace: Namespace, mpi: Mpi, words: tuple[str, ...]
 ) -> None:
     # Open MPI 5 takes no word of the launcher's that its daemons may be root.

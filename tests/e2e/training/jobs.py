@@ -20,7 +20,7 @@ from testbed.kube.wait import until
 from tests.e2e.elastic import training
 from tests.e2e.elastic.training import Training
 from tests.e2e.training import lastwords
-from tests.support.watching import Watch, watch
+from tests.support.watching import Watch
 
 _EXAMPLE = PROJECT / "examples" / "training-job"
 _TRAIN = PROJECT / "examples" / "horovod-elastic" / "train.py"
@@ -64,7 +64,7 @@ class Job:
         )
 
     def hosts(self) -> list[str]:
-        """What horovodrun is told now."""
+        """The hosts that horovodrun gets now."""
         return self._in_launcher("/etc/edl/discover_hosts.sh").split()
 
     def listed(self, path: str) -> list[str]:
@@ -81,10 +81,6 @@ class Job:
 
     def scale_out(self, name: str, count: int, *, timeout: int = 300) -> Scaler:
         return self._scaler("ScaleOut", name, {"toAdd": {"count": count}, "timeout": timeout})
-
-    def watched_pods(self) -> Any:
-        """A watch of the workers' pods."""
-        return watch(self.namespace, "pods", labels=self.labels())
 
     def surroundings(self) -> dict[str, Any]:
         """What a test that has waited in vain wants to know."""

@@ -34,7 +34,7 @@ class LastWords:
     def __init__(self, log: subprocess.Popen[str]) -> None:
         self.processes: list[str] = []
         self.at = 0.0
-        """When it was told to end."""
+        """When its termination began."""
         self._log = log
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

@@ -33,7 +33,7 @@ class Scaled:
     workers: list[list[str]]
     """The workers after each of these."""
     last_words: dict[str, LastWords]
-    """What the workers that left have said when they were told to end."""
+    """The last output of the workers that left."""
     code: int
     listed_after: dict[str, float]
     """How many seconds after the ScaleOut's end the files of the launcher listed all four workers."""

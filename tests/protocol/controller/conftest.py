@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.apiserver.certificates import Authority
 from tests.apiserver.objects import ObjectServer
 from tests.protocol.controller.process import Controller
 
 
 @pytest.fixture
-def server() -> Iterator[ObjectServer]:
+def server(authority: Authority) -> Iterator[ObjectServer]:
     """An API server with nothing in it."""
-    found = ObjectServer()
+    found = ObjectServer(authority)
     found.start()
     yield found
     found.stop()

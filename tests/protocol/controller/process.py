@@ -7,7 +7,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.apiserver.storage import Place
 WITHIN = 60.0
 
 JOB = Place("mpijobs", "ml", "train")
-# The launcher gets its rights when there are workers, which nobody creates here.
+# The launcher gets its rights when there are workers, which are not created here.
 MADE = {
     "configmaps": ["ml/train-config"],
     "serviceaccounts": ["ml/train-launcher"],
@@ -68,6 +68,10 @@ class Controller:
     def code(self) -> int:
         """Wait for its end."""
         return self._process.wait(WITHIN)
+
+
+Start = Callable[..., Controller]
+"""Runs a controller with more words; it ends with the test."""
 
 
 def job(**launcher: Any) -> dict[str, Any]:

@@ -10,10 +10,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mpirt.controller.cluster.execution import PodExecutor
 from mpirt.controller.cluster.link import Away
-from mpirt.controller.cluster.questions import COMMAND, Output, Questions
-from mpirt.controller.model.proofs import Answer, Question
+from mpirt.controller.cluster.questions import COMMAND, Output, PodExecutor, Questions
+from mpirt.controller.model.actions import Answer, Question
 from mpirt.controller.model.spec import JobKey
 from mpirt.kubeapi.access.endpoint import Endpoint
 from tests.apiserver.channel import SUCCESS, V4, Channel, exit_status, internal_error
@@ -91,7 +90,7 @@ class TestAProgram:
 
         assert time.monotonic() - begun < 10
 
-    def test_whose_connection_breaks_before_its_end_is_told_is_no_answer(
+    def test_an_exec_whose_connection_breaks_before_its_end_is_reported_is_no_answer(
         self, apiserver: ApiServer, executor: PodExecutor
     ) -> None:
         def breaks(channel: Channel) -> None:
@@ -154,7 +153,9 @@ class TestAnAnswer:
     def test_is_the_number_of_commands(self, apiserver: ApiServer, executor: PodExecutor) -> None:
         assert answer(apiserver, executor, b"mpirt-sessions 2 4711\n").sessions == 2
 
-    def test_of_none_begins_the_time_without_use(self, apiserver: ApiServer, executor: PodExecutor) -> None:
+    def test_the_idle_time_of_a_worker_without_sessions_begins_now(
+        self, apiserver: ApiServer, executor: PodExecutor
+    ) -> None:
         found = answer(apiserver, executor, b"mpirt-sessions 0 4711\n")
 
         assert (found.sessions, found.idle_since) == (0, found.at)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from testbed.kube.wait import until
 from tests.apiserver.objects import ObjectServer
 from tests.apiserver.storage import Place
-from tests.protocol.controller.process import JOB, WITHIN, Controller, job
-
-Start = Callable[..., Controller]
+from tests.protocol.controller.process import JOB, WITHIN, Start, job
 
 WORDS = ("--no-lease", "--log-format=json")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,9 +20,7 @@ from mpirt.errors import ExitCode
 from testbed.kube.wait import until
 from tests.apiserver.objects import ObjectServer
 from tests.apiserver.storage import Body, Place
-from tests.protocol.controller.process import JOB, WITHIN, Controller, job, wait_until_made
-
-Start = Callable[..., Controller]
+from tests.protocol.controller.process import JOB, WITHIN, Start, job, wait_until_made
 
 LEASE = Place("leases", "ml", "mpirt-controller")
 # What requests are counted with.
@@ -51,7 +49,7 @@ def test_the_second_waits_and_takes_over_when_the_first_is_killed(server: Object
     assert "acting" in second.said()
 
 
-def test_who_is_told_to_end_gives_the_lease_back(server: ObjectServer, start: Start) -> None:
+def test_a_leader_that_is_told_to_end_releases_the_lease(server: ObjectServer, start: Start) -> None:
     # What is asked of the server may take as long as the pause between two attempts.
     controller = start(*LONG, "--lease-retry=20")
     controller.wait_until_it_says("acting")
@@ -62,7 +60,7 @@ def test_who_is_told_to_end_gives_the_lease_back(server: ObjectServer, start: St
     assert holder(server) == ""
 
 
-def test_who_loses_the_lease_ends(server: ObjectServer, start: Start) -> None:
+def test_a_leader_that_loses_the_lease_ends(server: ObjectServer, start: Start) -> None:
     controller = start(*LONG)
     controller.wait_until_it_says("leading")
 
@@ -72,7 +70,7 @@ def test_who_loses_the_lease_ends(server: ObjectServer, start: Start) -> None:
     assert holder(server) == "another"
 
 
-def test_who_can_not_renew_the_lease_ends(server: ObjectServer, start: Start) -> None:
+def test_a_leader_that_can_not_renew_the_lease_ends(server: ObjectServer, start: Start) -> None:
     controller = start(*SHORT)
     controller.wait_until_it_says("leading")
 
@@ -82,7 +80,7 @@ def test_who_can_not_renew_the_lease_ends(server: ObjectServer, start: Start) ->
     assert "lease lost" in controller.said()
 
 
-def test_who_waits_for_the_lease_ends_when_told(server: ObjectServer, start: Start) -> None:
+def test_a_replica_that_waits_for_the_lease_ends_when_told(server: ObjectServer, start: Start) -> None:
     start(*LONG).wait_until_it_says("leading")
     second = start(*LONG)
     second.wait_until_it_says("started")
@@ -93,7 +91,7 @@ def test_who_waits_for_the_lease_ends_when_told(server: ObjectServer, start: Sta
     assert holder(server) != ""
 
 
-def test_who_waits_knows_since_when_the_api_server_is_back_and_tells_of_each_outage(
+def test_a_waiting_replica_knows_since_when_the_api_server_is_back_and_reports_each_outage(
     server: ObjectServer, tmp_path: Path
 ) -> None:
     server.storage.create(LEASE, {"spec": {"holderIdentity": "another", "leaseDurationSeconds": 600}})
@@ -218,5 +216,5 @@ def never() -> None:
 
 
 def take(lease: Body) -> None:
-    """Let somebody else have it."""
+    """Let another replica have it."""
     lease["spec"]["holderIdentity"] = "another"

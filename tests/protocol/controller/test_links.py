@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mpirt.controller.cluster.link import Answer, Link, Request, connect
+from mpirt.controller.cluster.link import Answer, Away, Link, Request, connect
 from mpirt.controller.monitoring.metrics import Metrics
+from mpirt.errors import ConfigError
+from tests.apiserver.certificates import Authority
 from tests.apiserver.objects import ObjectServer
 
 
@@ -47,5 +51,68 @@ def test_the_wait_that_comes_with_a_no_is_known(
         assert (answer.code, answer.retry_after) == (429, honoured)
 
 
-def test_what_is_good_asks_for_no_wait(link: Link) -> None:
+def test_a_good_answer_asks_for_no_wait(link: Link) -> None:
     assert pods(link).retry_after == 0
+
+
+def rewritten(path: Path, *, user: dict[str, Any] | None = None, **cluster: Any) -> str:
+    """The kubeconfig with another user, and with changes to its cluster."""
+    config = json.loads(path.read_text())
+    config["clusters"][0]["cluster"] |= cluster
+    config["users"][0]["user"] = user or config["users"][0]["user"]
+    path.write_text(json.dumps(config))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "said"),
+    [
+        pytest.param({"server": "http://127.0.0.1:8080"}, "does not begin with https://", id="plain text"),
+        pytest.param({"insecure-skip-tls-verify": True}, "the API server is always verified", id="unverified"),
+    ],
+)
+def test_a_connection_that_anyone_could_listen_to_is_refused(
+    server: ObjectServer, tmp_path: Path, cluster: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        connect(rewritten(server.kubeconfig(tmp_path), **cluster), count=Metrics().called)
+
+
+def test_a_request_that_was_not_authenticated_is_sent_again_with_newer_credentials(
+    server: ObjectServer, tmp_path: Path
+) -> None:
+    plugin = tmp_path / "plugin"
+    answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
+    text = json.dumps(answer | {"status": {"token": "TOKEN"}}).replace("TOKEN", "$$")
+    plugin.write_text(f"#!/bin/sh\ncat <<END\n{text}\nEND\n")
+    plugin.chmod(0o755)
+    user = {"exec": {"apiVersion": answer["apiVersion"], "command": str(plugin)}}
+    renewing = connect(rewritten(server.kubeconfig(tmp_path), user=user), count=Metrics().called)
+    server.refuse("list", "pods", 401, "Unauthorized", "expired")
+
+    answered = pods(renewing)
+    renewing.close()
+
+    assert (answered.code, server.asked()) == (200, [("list", "pods")] * 2)
+
+
+def test_the_same_credentials_are_not_sent_twice(server: ObjectServer, link: Link) -> None:
+    server.refuse("list", "pods", 401, "Unauthorized", "expired")
+
+    assert (pods(link).code, server.asked()) == (401, [("list", "pods")])
+
+
+def test_a_replaced_ca_is_read_after_a_connection_that_it_did_not_verify(
+    server: ObjectServer, authority: Authority, tmp_path: Path
+) -> None:
+    ca = tmp_path / "replaced.crt"
+    ca.write_text(Authority().ca)
+    cluster: dict[str, Any] = {"certificate-authority": str(ca)}
+    link = connect(rewritten(server.kubeconfig(tmp_path), **cluster), count=Metrics().called)
+    with pytest.raises(Away, match="certificate verify failed"):
+        pods(link)
+
+    ca.write_text(authority.ca)
+
+    assert pods(link).code == 200
+    link.close()

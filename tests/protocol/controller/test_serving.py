@@ -31,7 +31,7 @@ class Standing:
     """
     The server of a process that is well but not ready; one of its pages takes its time, and one fails.
 
-    `asked` is whether somebody waits for the slow page, `may_answer` lets it go on.
+    `asked` is whether a request waits for the slow page, `may_answer` lets it go on.
     """
 
     server: Server
@@ -107,14 +107,14 @@ def wait_for_answers() -> Callable[[], None]:
     return wait
 
 
-def test_who_is_well_says_ok(server: Server) -> None:
+def test_a_healthy_replica_says_ok(server: Server) -> None:
     assert ask(server, "/healthz") == (200, "ok\n")
 
 
 @pytest.mark.parametrize(
     ("address", "hosts"), [("", [LOOPBACK, "[::1]"]), (LOOPBACK, [LOOPBACK]), ("::1", ["[::1]"])]
 )
-def test_it_is_found_at_every_address_that_it_is_to_listen_on(address: str, hosts: list[str]) -> None:
+def test_the_server_is_found_at_every_address_that_it_listens_on(address: str, hosts: list[str]) -> None:
     """A pod of an IPv6 cluster has no other, and is probed there."""
     server = Standing.start(address).server
     try:
@@ -125,7 +125,7 @@ def test_it_is_found_at_every_address_that_it_is_to_listen_on(address: str, host
     assert found == [(200, "ok\n")] * len(hosts)
 
 
-def test_who_is_not_ready_says_what_is_missing(server: Server) -> None:
+def test_a_replica_that_is_not_ready_says_what_is_missing(server: Server) -> None:
     assert ask(server, "/readyz") == (503, "pods are not listed yet\njobs are not listed yet\n")
 
 

@@ -79,14 +79,14 @@ class TestOneWatch:
 
 
 class TestTheScope:
-    def test_is_told_by_the_first_pod_that_is_there(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_is_that_of_the_first_pod_that_is_there(self, apiserver: ApiServer, begin: Begin) -> None:
         crowd = begin("missing", "w-0", "w-1")
         crowd.settles(apiserver)
 
         assert [told(crowd.heard[name])[0] for name in ("missing", "w-1")] == ["gone", running("w-1")]
         assert commons(apiserver, "watch") == ["mpirt.dev/job=a"]
 
-    def test_is_told_by_the_next_pod_if_the_first_follower_leaves(
+    def test_is_that_of_the_next_pod_if_the_first_follower_leaves(
         self, apiserver: ApiServer, begin: Begin
     ) -> None:
         crowd = begin("x", "w-0", "w-1")
@@ -98,7 +98,7 @@ class TestTheScope:
 
         assert commons(apiserver, "watch") == ["mpirt.dev/job=a"]
 
-    def test_is_told_by_who_comes_later_if_there_is_nobody(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_is_that_of_a_later_pod_if_the_first_is_missing(self, apiserver: ApiServer, begin: Begin) -> None:
         crowd = begin("missing")
         crowd.hears("missing", "gone")
 
@@ -220,7 +220,7 @@ class TestAPodThatIsGone:
 
         crowd.hears("w-0", "gone", "Running another")
 
-    def test_and_came_again_while_nobody_watched_is_another(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_and_came_again_while_no_watch_was_open_is_another(self, apiserver: ApiServer, begin: Begin) -> None:
         apiserver.on("watch", Chunked((), Then.HANG))
         crowd = begin("w-0", selector="mpirt.dev/job=a")
         crowd.settles(apiserver)

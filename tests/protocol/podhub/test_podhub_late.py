@@ -53,13 +53,13 @@ class TestOnADeadWatch:
         assert firsts(crowd, "w-1") == ["another"]
         assert firsts(crowd, "w-0") == ["uid-of-w-0"]
 
-    def test_begins_anew_when_the_watch_is_given_up_and_is_not_told_what_was_missed(self, crowd: Crowd) -> None:
+    def test_begins_anew_when_the_watch_is_given_up_and_does_not_hear_what_was_missed(self, crowd: Crowd) -> None:
         crowd.skip(GIVEN_UP)
         crowd.hears("w-1", running("w-1"), "silent", ANOTHER)
 
         assert firsts(crowd, "w-1") == ["another"]
 
-    def test_is_told_what_happens_afterwards(self, apiserver: ApiServer, crowd: Crowd) -> None:
+    def test_hears_what_happens_afterwards(self, apiserver: ApiServer, crowd: Crowd) -> None:
         crowd.followers["w-0"].look(anew=True)
         crowd.hears("w-1", running("w-1"), ANOTHER)
         apiserver.world.put(deleting(pod("w-1", labels=JOB, uid="another")))
@@ -68,7 +68,7 @@ class TestOnADeadWatch:
 
         assert len(commons(apiserver, "list")) == 2
 
-    def test_is_told_of_a_pod_that_is_gone(self, apiserver: ApiServer, crowd: Crowd) -> None:
+    def test_hears_of_a_pod_that_is_gone(self, apiserver: ApiServer, crowd: Crowd) -> None:
         apiserver.world.delete("w-1")
         crowd.followers["w-0"].look(anew=True)
 
@@ -76,7 +76,7 @@ class TestOnADeadWatch:
 
 
 class TestOnAWatchThatLives:
-    def test_is_told_the_next_change_at_once(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_hears_of_the_next_change_at_once(self, apiserver: ApiServer, begin: Begin) -> None:
         crowd = begin("w-0", selector=SELECTOR)
         crowd.settles(apiserver)
         crowd.skip(SETTLED)
@@ -87,7 +87,7 @@ class TestOnAWatchThatLives:
 
         assert (firsts(crowd, "w-1"), len(commons(apiserver, "list")), alone(apiserver, "list")) == ([], 1, [])
 
-    def test_is_told_what_was_missed_if_anything_came_before(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_hears_what_was_missed_if_anything_came_before(self, apiserver: ApiServer, begin: Begin) -> None:
         crowd = begin("w-0", selector=SELECTOR)
         crowd.settles(apiserver)
         crowd.skip(SETTLED)
@@ -118,7 +118,7 @@ class TestOnAWatchThatLives:
 
 
 class TestOnAWatchThatHasJustBegun:
-    def test_is_told_no_change_that_may_be_older(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_hears_of_no_change_that_may_be_older(self, apiserver: ApiServer, begin: Begin) -> None:
         crowd = begin("w-0", selector=SELECTOR)
         crowd.settles(apiserver)
         # The time of the watch's beginning is in the future, however slow this machine is.

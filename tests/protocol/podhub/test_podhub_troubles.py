@@ -32,7 +32,7 @@ class TestTroubles:
         assert len(commons(apiserver, "list")) == 2
 
     @pytest.mark.parametrize("fault", [Hangup(Then.RESET), Status(503), Chunked((b"{",), Then.RESET)])
-    def test_of_the_server_are_told_to_all_and_nothing_is_missed(
+    def test_of_the_server_are_reported_to_all_and_nothing_is_missed(
         self, apiserver: ApiServer, begin: Begin, fault: Hangup | Status | Chunked
     ) -> None:
         apiserver.on("watch", fault)
@@ -44,7 +44,7 @@ class TestTroubles:
 
         crowd.hears("w-0", running("w-0"), "silent", "Failed uid-of-w-0")
 
-    def test_are_told_to_who_comes_meanwhile(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_are_reported_to_a_session_that_begins_meanwhile(self, apiserver: ApiServer, begin: Begin) -> None:
         apiserver.always("list", Status(503, retry_after=60))
         crowd = begin("w-0", selector="mpirt.dev/job=a")
         crowd.hears("w-0", "silent")
@@ -119,7 +119,7 @@ class TestALesserRole:
 
         assert "silent" not in told(crowd.heard["w-0"])
 
-    def test_that_allows_nothing_is_told(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_that_allows_nothing_is_reported(self, apiserver: ApiServer, begin: Begin) -> None:
         apiserver.rules = frozenset()
         crowd = begin("w-0", "w-1")
 

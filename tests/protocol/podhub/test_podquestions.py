@@ -57,7 +57,7 @@ def begun(server: ApiServer, begin: Begin) -> tuple[Crowd, Asker]:
 
 
 class TestAHub:
-    def test_keeps_no_pods_until_somebody_asks(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_keeps_no_pods_until_the_first_question(self, apiserver: ApiServer, begin: Begin) -> None:
         crowd = begin("w-0", selector=SELECTOR)
         crowd.settles(apiserver)
         asker = Asker(crowd)

@@ -112,7 +112,7 @@ BEFORE_GO = [
             ("pod w-0 ended before its shell said a word", "the server closed it (1000)")),
     lasting("reset before an answer", opened(Peer(ends_with(End.RESET))), 244, ("pod w-0", "said a word")),
     lasting("garbage before an answer", opened(Peer(ends_with(End.GARBAGE))), 244,
-            ("pod w-0", "a WebSocket frame that can't be")),
+            ("pod w-0", "invalid WebSocket frame header")),
     lasting("half-open before an answer", opened(Peer(ends_with(End.HANG))), 244,
             ("no shell in pod w-0 answered",), execs=1),
     Case("no shell", opened(Peer(status_first(NO_SHELL))), 252,

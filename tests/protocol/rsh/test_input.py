@@ -109,7 +109,7 @@ def test_a_kubeconfig_without_credentials(ground: Ground) -> None:
 @pytest.mark.parametrize(
     ("environ", "said"),
     [
-        pytest.param({}, "no way to an API server", id="nothing at all"),
+        pytest.param({}, "no API server configured", id="nothing at all"),
         pytest.param({"KUBECONFIG": "/nowhere"}, "KUBECONFIG: no such file: /nowhere", id="no such file"),
         pytest.param(
             {"KUBERNETES_SERVICE_HOST": "127.0.0.1"}, "automountServiceAccountToken", id="a pod without a token"

@@ -148,7 +148,7 @@ def test_what_nobody_foresaw_ends_one_command_with_a_line(yard: Yard, field: dic
 
     ended = yard.hand_over(command).end()
     assert ended.code == 255
-    assert "a mistake in mpirt itself" in ended.said[0]
+    assert "internal error" in ended.said[0]
     other.send_stdin(b"line\n")
     assert other.end().code == 4
 

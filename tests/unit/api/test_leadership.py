@@ -31,7 +31,7 @@ def test_a_holder_that_has_not_renewed_for_too_long_may_not() -> None:
     ]
 
 
-def test_who_lost_the_lease_to_another_may_not() -> None:
+def test_a_replica_that_lost_the_lease_to_another_may_not_write() -> None:
     found = intruders([lease(1, "10.0.0.1"), lease(2, "10.0.0.2"), creation(3, "10.0.0.1")])
 
     assert found == ["POST configmaps train-config by 10.0.0.1, 1.0 s after 10.0.0.2"]
@@ -41,7 +41,7 @@ def test_an_object_that_was_made_by_two_creations_is_made_twice() -> None:
     assert made_twice([creation(1, "10.0.0.1"), creation(2, "10.0.0.2")]) == ["configmaps train-config"]
 
 
-def test_what_exists_already_or_was_only_tried_is_not_made() -> None:
+def test_a_dry_run_and_a_conflict_are_no_creations() -> None:
     writes = [creation(1, "10.0.0.1", query="&dryRun=All"), creation(2, "10.0.0.1"), creation(3, "10.0.0.2", 409)]
 
     assert made_twice(writes) == []

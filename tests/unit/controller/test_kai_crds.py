@@ -14,8 +14,7 @@ from mpirt.controller.dialects import scalers
 from mpirt.controller.dialects.training_job import TRAINING
 from mpirt.controller.model.conditions import Condition, Counts, JobStatus, Reason, Type
 from mpirt.controller.model.roster import Change, Drain, Roster, Source
-from mpirt.controller.model.scalers import Scaler
-from mpirt.controller.model.spec import JobKey
+from mpirt.controller.model.spec import JobKey, Scaler
 from mpirt.controller.observed.store import Store
 from mpirt.errors import SpecError
 from tests.unit.controller.badspecs import put

@@ -14,12 +14,13 @@ import pytest
 
 from mpirt import keeper
 from mpirt.controller.decisions.drift import correction
-from mpirt.controller.keepers import keeper_files, report_missing
+from mpirt.controller.main import keeper_files, report_missing
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.monitoring.logs import Value
-from mpirt.controller.observed.observe import read_live, slim
+from mpirt.controller.observed.observe import read_live
+from mpirt.controller.observed.slim import slim
 from mpirt.rsh.protocol.entrance import Keepers, greeting
 from tests.unit.controller.jobs import SETTINGS, Body, mpi_job, parsed
 from tests.unit.controller.world import World, writes
@@ -65,7 +66,7 @@ class TestWhatIsInstalled:
         shutil.copytree(
             PROJECT / "mpirt", tmp_path / "mpirt", ignore=shutil.ignore_patterns("keeper-*", "__pycache__")
         )
-        code = "from mpirt.controller.keepers import keeper_files; print(keeper_files())"
+        code = "from mpirt.controller.main import keeper_files; print(keeper_files())"
 
         done = subprocess.run(
             [sys.executable, "-B", "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True

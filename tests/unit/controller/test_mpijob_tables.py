@@ -10,15 +10,13 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.decisions.refreshing import with_hosts
+from mpirt.controller.decisions.launching import with_hosts
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.pod_group import pod_group
-from mpirt.controller.manifests.rbac import role, role_binding, service_account
-from mpirt.controller.manifests.replica_index import worker_indices
-from mpirt.controller.manifests.service import service
-from mpirt.controller.manifests.workers import stateful_set
+from mpirt.controller.manifests.supporting import role, role_binding, service, service_account
+from mpirt.controller.manifests.workers import stateful_set, worker_indices
 from mpirt.controller.model.spec import JobSpec, Settings
 from tests.promises import promise
 from tests.unit.controller.jobs import SETTINGS, Body, container, mpi_job, template

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mpirt.controller.dialects.training_job import TRAINING
-from mpirt.controller.model.actions import Action
-from mpirt.controller.model.proofs import Answer
+from mpirt.controller.model.actions import Action, Answer
 from mpirt.controller.model.reading import write_time
 from tests.unit.controller.jobs import Body, at, container, template, time
 from tests.unit.controller.pods import MADE_BY, running
@@ -193,7 +192,6 @@ class TrainingWorld(World):
 
     def scale(self, replicas: int) -> list[Action]:
         """`kubectl scale`."""
-        assert self.job is not None
         self.job["spec"]["etReplicaSpecs"]["worker"]["replicas"] = replicas
         self.seconds += 1
         return self.settle()
@@ -202,13 +200,11 @@ class TrainingWorld(World):
 
     @property
     def status(self) -> Body:
-        assert self.job is not None
         found: Body = self.job["status"]
         return found
 
     @property
     def replicas(self) -> int:
-        assert self.job is not None
         return int(self.job["spec"]["etReplicaSpecs"]["worker"]["replicas"])
 
     def wanted(self) -> list[str]:

@@ -16,11 +16,21 @@ from typing import Any
 from mpirt.controller.decisions.decide import decide
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.model.actions import Action, Create, Delete, Find, Patch, Plan, Rejection, WriteStatus
-from mpirt.controller.model.proofs import Answer
+from mpirt.controller.model.actions import (
+    Action,
+    Answer,
+    Create,
+    Delete,
+    Find,
+    Patch,
+    Plan,
+    Rejection,
+    WriteStatus,
+)
 from mpirt.controller.model.spec import Settings
 from mpirt.controller.observed.nodes import Signal
-from mpirt.controller.observed.observe import slim
+from mpirt.controller.observed.observe import Circumstances
+from mpirt.controller.observed.slim import slim
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import REVISION, SETTINGS, Body, at, mpi_job, time
 
@@ -31,7 +41,9 @@ class World:
     def __init__(
         self, job: Body | None = None, *, settings: Settings = SETTINGS, dialect: Dialect = MPI_JOB
     ) -> None:
-        self.job: Body | None = copy.deepcopy(job or mpi_job())
+        self.job: Body = copy.deepcopy(job or mpi_job())
+        self.is_deleted = False
+        """Whether the job object is gone."""
         self.dialect = dialect
         self.answers: dict[str, Answer] = {}
         """What pods say of their use, by their uids."""
@@ -65,30 +77,26 @@ class World:
 
     def plan(self) -> Plan:
         """What would be done now."""
-        assert self.job is not None
         cached: dict[str, list[Body]] = {}
         for (kind, _), body in self.objects.items():
             cached.setdefault(kind, []).append(slim(kind, body))
         cached["gone Job"] = [slim("Job", body) if body else body for body in self.gone_jobs]
         heard = None if self.heard is None else at(self.heard)
-        return decide(
-            self.dialect,
-            self.job,
-            cached,
-            self.rejections,
+        around = Circumstances(
+            self.settings,
+            self.now,
             departed=self.departed,
             answers=self.answers,
             nodes=self.nodes if self.sees_nodes else None,
-            settings=self.settings,
-            now=self.now,
             heard=heard,
         )
+        return decide(self.dialect, self.job, cached, self.rejections, around)
 
     def settle(self) -> list[Action]:
         """Plan and carry out until there is nothing to do."""
         done: list[Action] = []
         for _ in range(10):
-            if self.job is None:
+            if self.is_deleted:
                 return done
             actions = self.plan().actions
             if not actions:
@@ -126,7 +134,6 @@ class World:
 
     def _there(self, kind: str, name: str) -> Body:
         """The object of that kind and name; the job is one, too."""
-        assert self.job is not None
         return self.job if kind == self.job["kind"] else self.objects[kind, name]
 
     def _create(self, action: Create) -> bool:
@@ -146,8 +153,8 @@ class World:
         return True
 
     def _delete(self, action: Delete) -> None:
-        if self.job is not None and action.kind == self.job["kind"]:
-            self.job = None
+        if action.kind == self.job["kind"]:
+            self.is_deleted = True
             return
         assert self.objects[action.kind, action.name]["metadata"]["uid"] == action.uid
         body = self.objects.pop((action.kind, action.name))
@@ -216,7 +223,6 @@ class World:
 
     def change(self, **spec: Any) -> None:
         """The user edits the job."""
-        assert self.job is not None
         self.job["spec"] = {**self.job["spec"], **spec}
 
     def workers_are(self, *bodies: Body, revision: str = REVISION) -> None:
@@ -249,7 +255,7 @@ class World:
             self.put(body)
 
     def start(self, **launcher: Any) -> None:
-        """From nothing to a running launcher."""
+        """Bring the job from nothing to a running launcher."""
         self.settle()
         self.seconds += 5
         self.workers_are(pods.worker(0), pods.worker(1))
@@ -274,13 +280,11 @@ class World:
 
     def condition(self, kind: str) -> tuple[bool, str, str]:
         """Status, reason and message; an error if it isn't there."""
-        assert self.job is not None
         row = next(row for row in self.job["status"]["conditions"] if row["type"] == kind)
         return row["status"] == "True", row["reason"], row["message"]
 
     def state(self) -> str:
         """What kubectl shows: the type of the last condition."""
-        assert self.job is not None
         return str(self.job["status"]["conditions"][-1]["type"])
 
     def told(self) -> list[str]:

@@ -49,7 +49,7 @@ class TestBesideOthers:
             pytest.param(deployment("training-operator", args=["--leader-elect"]), id="training-operator"),
         ],
     )
-    def test_who_acts_everywhere_is_in_the_way(self, other: dict[str, Any]) -> None:
+    def test_a_controller_of_all_namespaces_is_in_the_way(self, other: dict[str, Any]) -> None:
         with pytest.raises(ClusterError, match="in namespace there acts on the MPIJobs of all namespaces"):
             refuse_beside([deployment("web"), other])
 
@@ -63,7 +63,7 @@ class TestBesideOthers:
             pytest.param(deployment("web"), id="somebody else"),
         ],
     )
-    def test_who_does_not_is_not(self, other: dict[str, Any]) -> None:
+    def test_a_controller_of_other_namespaces_is_not_in_the_way(self, other: dict[str, Any]) -> None:
         refuse_beside([other])
 
 
@@ -77,7 +77,7 @@ class TestTheExample:
         assert "mpicc -O2 -o /root/pi /root/pi.c -lm" in script
         assert f"--no-install-recommends {' '.join(program.PACKAGES)}" in self.DOCKERFILE
 
-    def test_it_starts_as_the_dockerfiles(self) -> None:
+    def test_the_example_starts_as_the_dockerfile_does(self) -> None:
         assert self.DOCKERFILE.endswith(f"USER {program.START.user}\n")
         assert f"/{program.PLACE} /{program.PLACE}\n" in self.DOCKERFILE
 

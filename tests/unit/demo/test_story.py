@@ -35,7 +35,7 @@ def namespaces(calls: list[str], verb: str) -> list[str]:
 
 
 class TestToItsEnd:
-    def test_it_says_on_which_pod_and_node_each_rank_ran(self, happy: Happy) -> None:
+    def test_the_story_says_on_which_pod_and_node_each_rank_ran(self, happy: Happy) -> None:
         done = happy[1]
 
         assert done.returncode == 0
@@ -46,14 +46,14 @@ class TestToItsEnd:
             "",
         ]
 
-    def test_what_it_removes_is_what_it_made(self, happy: Happy) -> None:
+    def test_the_demo_removes_what_it_made(self, happy: Happy) -> None:
         calls = happy[0].calls()
 
         [made] = namespaces(calls, "create")
         assert namespaces(calls, "delete") == [made]
         assert [call for call in calls if " delete " in call and "namespace" not in call] == []
 
-    def test_it_stays_in_the_context_that_was_current_when_it_began(self, happy: Happy) -> None:
+    def test_the_demo_stays_in_the_context_that_was_current_when_it_began(self, happy: Happy) -> None:
         asked, *then = (happy[0].root / "calls").read_text(encoding="utf-8").splitlines()
 
         assert asked == "config current-context"
@@ -62,7 +62,7 @@ class TestToItsEnd:
     def test_a_crd_that_is_there_stays_as_it_is(self, happy: Happy) -> None:
         assert [call for call in happy[0].calls() if "apply --kustomize" in call] == []
 
-    def test_it_removes_nothing_that_is_to_be_kept(self, stage: Stage) -> None:
+    def test_the_demo_removes_nothing_that_is_to_be_kept(self, stage: Stage) -> None:
         done = stage.run(KEEP="yes", **NAMED)
 
         [made] = namespaces(stage.calls(), "create")
@@ -79,7 +79,7 @@ class TestToItsEnd:
 
 
 class TestWhenItCannot:
-    def test_without_images_it_says_what_to_push_and_does_nothing(self, stage: Stage) -> None:
+    def test_the_demo_without_images_says_what_to_push_and_does_nothing(self, stage: Stage) -> None:
         done = stage.run()
 
         assert done.returncode == 2
@@ -89,7 +89,7 @@ class TestWhenItCannot:
             "config view --minify --output=jsonpath={.clusters[0].cluster.server}",
         }
 
-    def test_without_a_context_it_says_so(self, stage: Stage) -> None:
+    def test_the_demo_without_a_context_says_so(self, stage: Stage) -> None:
         stage.kubectl(HAPPY, **{"config current-context": "exit 1"})
 
         done = stage.run(**NAMED)
@@ -149,7 +149,7 @@ class TestWhenItCannot:
         assert done.stderr.endswith("interrupted\n")
         assert namespaces(stage.calls(), "delete") == [made]
 
-    def test_what_could_not_be_removed_is_named(self, stage: Stage) -> None:
+    def test_an_object_that_could_not_be_removed_is_named(self, stage: Stage) -> None:
         stage.kubectl(HAPPY, **{"delete namespace": "echo no way >&2; exit 1"})
 
         done = stage.run(**NAMED)

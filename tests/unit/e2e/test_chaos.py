@@ -83,7 +83,7 @@ def test_rounds_have_everything_in_them() -> None:
     assert {plan.broken is None for plan in plans} == {True, False}
 
 
-def test_what_became_of_commands_is_counted() -> None:
+def test_ends_of_commands_are_counted() -> None:
     rows = judging.summary([GOOD, GOOD, DELETED])
 
     assert rows[1:] == [

@@ -45,12 +45,12 @@ def test_ends_that_are_wrong(end: End, says: str) -> None:
     assert says in judging.problem(end)
 
 
-def test_what_stays_the_same_is_no_growth() -> None:
+def test_an_unchanged_value_is_no_growth() -> None:
     assert list(judging.growth(STEADY)) == []
 
 
 @pytest.mark.parametrize("what", ["descriptors", "threads"])
-def test_one_more_of_them_from_some_lap_on_is_growth(what: str) -> None:
+def test_an_increase_that_lasts_is_growth(what: str) -> None:
     more = [changed(lap, what, getattr(lap, what) + 1) for lap in STEADY[6:]]
 
     [found] = judging.growth([*STEADY[:6], *more])
@@ -59,7 +59,7 @@ def test_one_more_of_them_from_some_lap_on_is_growth(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["descriptors", "threads"])
-def test_one_more_of_them_for_a_lap_is_no_growth(what: str) -> None:
+def test_an_increase_for_one_lap_is_no_growth(what: str) -> None:
     more = changed(STEADY[7], what, getattr(STEADY[7], what) + 1)
 
     assert list(judging.growth([*STEADY[:7], more, *STEADY[8:]])) == []
@@ -109,7 +109,9 @@ def test_a_seed_makes_the_same_commands_again_of_every_kind_and_five_a_second() 
         (Kind.FAILS, 0, "exit 0", b""),
     ],
 )
-def test_what_each_kind_does(kind: Kind, amount: int, script: str, output: bytes) -> None:
+def test_each_kind_of_visit_has_its_script_and_streams(
+    kind: Kind, amount: int, script: str, output: bytes
+) -> None:
     visit = replace(VISIT, kind=kind, amount=amount)
 
     assert script in visit.script

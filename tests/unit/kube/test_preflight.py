@@ -29,7 +29,7 @@ class TestReport:
     def test_no_problem_raises_nothing(self) -> None:
         preflight.report([None, None])
 
-    def test_one_problem_is_an_error_with_its_remedy(self) -> None:
+    def test_a_problem_is_an_error_with_its_remedy(self) -> None:
         with pytest.raises(ClusterError) as caught:
             preflight.report([None, Problem("the disk is full", "free some space")])
 
@@ -65,46 +65,36 @@ class TestDebian:
     def test_debian_is_fine(self, text: str, machine: str) -> None:
         assert preflight.debian_problem(text, machine, APT_TOOLS) is None
 
-    def test_a_system_without_apt_is_named(self) -> None:
-        assert preflight.debian_problem(FEDORA, "x86_64", ()) == Problem(
-            "this is Fedora Linux 42, without apt-get and dpkg", DEBIAN_REMEDY
-        )
-
-    def test_a_system_with_dpkg_alone_is_not_enough(self) -> None:
-        assert preflight.debian_problem(FEDORA, "x86_64", ("dpkg",)) == Problem(
-            "this is Fedora Linux 42, without apt-get", DEBIAN_REMEDY
-        )
-
-    def test_a_system_that_tells_nothing_of_itself(self) -> None:
-        assert preflight.debian_problem("", "x86_64", ()) == Problem(
-            "this is a system without a name, without apt-get and dpkg", DEBIAN_REMEDY
-        )
-
-    def test_another_kind_of_machine(self) -> None:
-        assert preflight.debian_problem(BOOKWORM, "riscv64", APT_TOOLS) == Problem(
-            "this is a riscv64 machine", DEBIAN_REMEDY
-        )
-
-    def test_a_debian_that_is_too_old_for_bookworms_programs(self) -> None:
-        assert preflight.debian_problem(BULLSEYE, "x86_64", APT_TOOLS) == Problem(
-            "this is Debian GNU/Linux 11 (bullseye), which is too old", DEBIAN_REMEDY
-        )
+    @pytest.mark.parametrize(
+        ("text", "machine", "tools", "what"),
+        [
+            pytest.param(FEDORA, "x86_64", (), "Fedora Linux 42, without apt-get and dpkg", id="no apt"),
+            pytest.param(FEDORA, "x86_64", ("dpkg",), "Fedora Linux 42, without apt-get", id="dpkg alone"),
+            pytest.param("", "x86_64", (), "a system without a name, without apt-get and dpkg", id="no name"),
+            pytest.param(BOOKWORM, "riscv64", APT_TOOLS, "a riscv64 machine", id="another kind of machine"),
+            pytest.param(
+                BULLSEYE, "x86_64", APT_TOOLS, "Debian GNU/Linux 11 (bullseye), which is too old", id="too old"
+            ),
+        ],
+    )
+    def test_another_system_is_named(self, text: str, machine: str, tools: tuple[str, ...], what: str) -> None:
+        assert preflight.debian_problem(text, machine, tools) == Problem(f"this is {what}", DEBIAN_REMEDY)
 
 
 class TestDisk:
     REMEDY = "free some space there; for the cache, XDG_CACHE_HOME can name another place"
 
-    def test_a_first_run_needs_12_gigabytes(self) -> None:
-        assert preflight.disk_problem(Path("/var/lib"), 12 * GB, fresh=True) is None
-        assert preflight.disk_problem(Path("/var/lib"), 11_940_000_000, fresh=True) == Problem(
-            "only 11.9 GB free at /var/lib; a first run needs 12 GB", self.REMEDY
-        )
-
-    def test_a_later_run_needs_2_gigabytes(self) -> None:
-        assert preflight.disk_problem(Path("/var/lib"), 2 * GB, fresh=False) is None
-        assert preflight.disk_problem(Path("/cache"), 1_500_000_000, fresh=False) == Problem(
-            "only 1.5 GB free at /cache; a run needs 2 GB", self.REMEDY
-        )
+    @pytest.mark.parametrize(
+        ("fresh", "needed", "free", "what"),
+        [
+            (True, 12 * GB, 11_940_000_000, "only 11.9 GB free at /cache; a first run needs 12 GB"),
+            (False, 2 * GB, 1_500_000_000, "only 1.5 GB free at /cache; a run needs 2 GB"),
+        ],
+        ids=["a first run", "a later run"],
+    )
+    def test_a_run_needs_room(self, *, fresh: bool, needed: int, free: int, what: str) -> None:
+        assert preflight.disk_problem(Path("/cache"), needed, fresh=fresh) is None
+        assert preflight.disk_problem(Path("/cache"), free, fresh=fresh) == Problem(what, self.REMEDY)
 
 
 class TestSources:
@@ -115,18 +105,17 @@ class TestSources:
 
         assert preflight.source_problem([entry]) is None
 
-    def test_what_apt_has_instead_is_named(self) -> None:
-        entry = Entry("https://node.example/", "nodistro", "main", "Node")
-
-        assert preflight.source_problem([entry]) == Problem(
-            "apt is configured without a Debian archive (it has: https://node.example/ nodistro main)",
-            self.REMEDY,
-        )
-
-    def test_an_apt_without_any_archive(self) -> None:
-        assert preflight.source_problem([]) == Problem(
-            "apt is configured without a Debian archive (it has: nothing)",
-            self.REMEDY,
+    @pytest.mark.parametrize(
+        ("entries", "named"),
+        [
+            ([Entry("https://node.example/", "nodistro", "main", "Node")], "https://node.example/ nodistro main"),
+            ([], "nothing"),
+        ],
+        ids=["another archive", "no archive"],
+    )
+    def test_other_sources_of_apt_are_named(self, entries: list[Entry], named: str) -> None:
+        assert preflight.source_problem(entries) == Problem(
+            f"apt is configured without a Debian archive (it has: {named})", self.REMEDY
         )
 
 
@@ -134,17 +123,17 @@ class TestMemoryController:
     HEAD = "#subsys_name\thierarchy\tnum_cgroups\tenabled\ncpu\t1\t1\t1\n"
     PROBLEM = Problem("the kernel has no memory controller for pods", "boot it with cgroup_enable=memory")
 
-    def test_version_1_has_it_in_its_table(self) -> None:
-        assert preflight.memory_problem(self.HEAD + "memory\t4\t11\t1\n", "") is None
-
-    def test_version_2_has_it_in_its_list(self) -> None:
-        assert preflight.memory_problem(self.HEAD, "cpuset cpu io memory pids\n") is None
-
-    def test_a_controller_that_is_switched_off_is_a_problem(self) -> None:
-        assert preflight.memory_problem(self.HEAD + "memory\t0\t1\t0\n", "") == self.PROBLEM
-
-    def test_a_kernel_without_it_is_a_problem(self) -> None:
-        assert preflight.memory_problem("", "cpuset cpu hugetlb\n") == self.PROBLEM
+    @pytest.mark.parametrize(
+        ("table", "controllers", "problem"),
+        [
+            pytest.param(HEAD + "memory\t4\t11\t1\n", "", None, id="in the table of version 1"),
+            pytest.param(HEAD, "cpuset cpu io memory pids\n", None, id="in the list of version 2"),
+            pytest.param(HEAD + "memory\t0\t1\t0\n", "", PROBLEM, id="switched off"),
+            pytest.param("", "cpuset cpu hugetlb\n", PROBLEM, id="missing"),
+        ],
+    )
+    def test_a_kernel_has_the_controller(self, table: str, controllers: str, problem: Problem | None) -> None:
+        assert preflight.memory_problem(table, controllers) == problem
 
 
 class TestFeatures:
@@ -153,20 +142,26 @@ class TestFeatures:
         "or set MPIRT_TEST_KUBECONFIG to test against a cluster that you have"
     )
 
-    def test_a_probe_that_worked_is_fine(self) -> None:
-        assert preflight.feature_problem("bridges", 0, "a warning\n") is None
+    @pytest.mark.parametrize(
+        ("feature", "code", "output", "what"),
+        [
+            pytest.param("bridges", 0, "a warning\n", "", id="it worked"),
+            pytest.param(
+                "veth links",
+                2,
+                "modprobe: no module\nRTNETLINK answers: Operation not supported\n",
+                "veth links can't be used here: RTNETLINK answers: Operation not supported",
+                id="the last line says why",
+            ),
+            pytest.param(
+                "iptables", 3, "", "iptables can't be used here: exit 3", id="the exit code, without a line"
+            ),
+        ],
+    )
+    def test_a_probe_that_failed_is_a_problem(self, feature: str, code: int, output: str, what: str) -> None:
+        expected = Problem(what, self.REMEDY) if what else None
 
-    def test_a_probe_that_failed_is_told_by_its_last_line(self) -> None:
-        said = "modprobe: no module\nRTNETLINK answers: Operation not supported\n"
-
-        assert preflight.feature_problem("veth links", 2, said) == Problem(
-            "veth links can't be used here: RTNETLINK answers: Operation not supported", self.REMEDY
-        )
-
-    def test_a_probe_that_failed_in_silence_is_told_by_its_exit_code(self) -> None:
-        assert preflight.feature_problem("iptables", 3, "") == Problem(
-            "iptables can't be used here: exit 3", self.REMEDY
-        )
+        assert preflight.feature_problem(feature, code, output) == expected
 
 
 class TestPorts:
@@ -179,7 +174,7 @@ class TestPorts:
         assert preflight.port_problem(self.ETCD, others) is None
 
     @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "::"])
-    def test_who_holds_the_port_is_named(self, address: str) -> None:
+    def test_the_process_that_holds_the_port_is_named(self, address: str) -> None:
         holder = Listener(address, 2379, socket.SOCK_STREAM, 123, "etcd")
 
         assert preflight.port_problem(self.ETCD, [holder]) == Problem(

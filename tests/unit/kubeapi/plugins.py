@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mpirt.kubeapi.access.fields import Fields
+from mpirt.fields import FileFields as Fields
 from mpirt.kubeapi.access.plugin import ClusterInfo, PluginCredentials, plugin_source
 
 V1, V1BETA1 = "client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"

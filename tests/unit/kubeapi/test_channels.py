@@ -117,7 +117,7 @@ class TestTheStatus:
         assert parse_status(body) == Failed("NonZeroExitCode", "")
 
     @pytest.mark.parametrize("body", [b"[]", b"{}", b"7", b'{"status":"success"}', b'{"status":null}'])
-    def test_what_is_no_status_breaks_the_protocol(self, body: bytes) -> None:
+    def test_an_object_that_is_no_status_violates_the_protocol(self, body: bytes) -> None:
         with pytest.raises(PeerError, match="neither Success nor Failure"):
             Channels().receive(b"\x03" + body)
 
@@ -145,7 +145,7 @@ class TestTheStatus:
         with pytest.raises(PeerError, match="longer than 65536 bytes"):
             channels.receive(b"\x03" + b"1," * 16000)
 
-    def test_one_that_nests_too_deep_is_not_read(self) -> None:
+    def test_a_status_that_is_nested_too_deeply_is_not_read(self) -> None:
         channels = Channels()
 
         assert channels.receive(b"\x03" + b"[" * 60000) is None

@@ -23,7 +23,7 @@ class Token:
         yield from ()
         return Credentials(token=Secret("none"))
 
-    def renew(self) -> None: ...
+    def renew(self, rejected: Credentials | None = None) -> None: ...
 
 
 @dataclass
@@ -87,7 +87,7 @@ def test_another_is_read_when_one_that_has_served_does_so_no_more(dialer: Dialer
     assert reads == [0, 1, 0, 1]
 
 
-def test_one_is_read_again_after_everything_was_forgotten(dialer: Dialer) -> None:
+def test_a_session_is_read_again_after_everything_was_forgotten(dialer: Dialer) -> None:
     remembered(dialer, is_resumed=False)
     dialer.forget()
 

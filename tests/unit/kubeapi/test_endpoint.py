@@ -79,7 +79,7 @@ class TestInAPod:
     def test_a_port_that_is_none(self, account: Path, port: str) -> None:
         environ = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": port}
 
-        with pytest.raises(ConfigError, match="KUBERNETES_SERVICE_PORT is not a port"):
+        with pytest.raises(ConfigError, match="KUBERNETES_SERVICE_PORT: invalid port"):
             in_cluster(environ, service_account=str(account))
 
     @pytest.mark.parametrize("host", ["10.0.0.1\r\nX: y", "two words", "bücher.example"])
@@ -153,7 +153,7 @@ class TestTheOrder:
             find_endpoint({"HOME": "/nowhere"})
 
         assert str(caught.value) == (
-            "no way to an API server: no KUBECONFIG, no /nowhere/.kube/config, "
+            "no API server configured: no KUBECONFIG, no /nowhere/.kube/config, "
             "and not in a pod (no KUBERNETES_SERVICE_HOST); set KUBECONFIG"
         )
 

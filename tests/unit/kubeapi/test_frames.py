@@ -77,10 +77,10 @@ class TestRead:
     @pytest.mark.parametrize(
         ("data", "text"),
         [
-            pytest.param("c200", "begins with c2 00", id="compressed"),
-            pytest.param("8280 00000000", "can't be", id="masked"),
-            pytest.param("8300", "can't be", id="an unknown kind"),
-            pytest.param("ffff ffffffffffffffff", "begins with ff ff ff ff ff ff ff ff", id="garbage"),
+            pytest.param("c200", "header: c2 00", id="compressed"),
+            pytest.param("8280 00000000", "invalid WebSocket frame header", id="masked"),
+            pytest.param("8300", "invalid WebSocket frame header", id="an unknown kind"),
+            pytest.param("ffff ffffffffffffffff", "header: ff ff ff ff ff ff ff ff", id="garbage"),
             pytest.param("897e 0080", "longer than 125 bytes", id="a long ping"),
             pytest.param("0900", "in fragments", id="half a ping"),
             pytest.param("8000", "out of order", id="an end without a beginning"),
@@ -92,6 +92,6 @@ class TestRead:
             ),
         ],
     )
-    def test_what_is_not_taken(self, data: str, text: str) -> None:
+    def test_an_invalid_frame_is_rejected(self, data: str, text: str) -> None:
         with pytest.raises(PeerError, match=text):
             list(FrameReader(limit=10).feed(bytes.fromhex(data)))

@@ -185,7 +185,7 @@ class TestSeveralFiles:
         with pytest.raises(ConfigError, match="KUBECONFIG: no such file: /nowhere/a:/nowhere/b"):
             from_kubeconfigs(["/nowhere/a", "/nowhere/b"], {})
 
-    def test_one_of_which_lies_where_we_may_not_go(self, tmp_path: Path) -> None:
+    def test_a_file_in_a_folder_that_may_not_be_entered_is_an_error(self, tmp_path: Path) -> None:
         folder = tmp_path / "root"
         folder.mkdir(mode=0)
 
@@ -197,19 +197,19 @@ class TestSeveralFiles:
             f"let the user {user} read it, or set KUBECONFIG to another file or to nothing"
         )
 
-    def test_one_of_which_is_below_a_file(self, path: Path) -> None:
+    def test_a_path_below_a_file_is_an_error(self, path: Path) -> None:
         read(path, config())
 
         assert from_kubeconfigs([f"{path}/config", str(path)], {}).host == "api.example"
 
-    def test_one_of_which_is_a_folder(self, tmp_path: Path) -> None:
+    def test_a_folder_in_place_of_a_file_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=f"cannot read KUBECONFIG {tmp_path}: Is a directory"):
             from_kubeconfigs([str(tmp_path)], {})
 
 
 USER, CLUSTER = "users[u].user", "clusters[k].cluster"
 PASSWORD = "user names and passwords are not supported (nor are they by Kubernetes since 1.19); use a token"
-SOMEBODY = "acting as somebody else is not supported"
+IMPERSONATION = "impersonation is not supported"
 NOTHING = "holds no credentials; expected one of token, tokenFile, client-certificate with client-key, or exec"
 
 
@@ -258,9 +258,9 @@ class TestRefusals:
                 config(user={"username": "me", "password": "x"}), f"{USER}.username: {PASSWORD}", id="user"
             ),
             pytest.param(config(user={"password": "x"}), f"{USER}.password: {PASSWORD}", id="password"),
-            pytest.param(config(user={"token": "t", "as": "you"}), f"{USER}.as: {SOMEBODY}", id="as"),
+            pytest.param(config(user={"token": "t", "as": "you"}), f"{USER}.as: {IMPERSONATION}", id="as"),
             pytest.param(
-                config(user={"token": "t", "as-groups": ["g"]}), f"{USER}.as-groups: {SOMEBODY}", id="group"
+                config(user={"token": "t", "as-groups": ["g"]}), f"{USER}.as-groups: {IMPERSONATION}", id="group"
             ),
             pytest.param(
                 config(user={"auth-provider": {"name": "gcp"}}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import stat
 from collections.abc import Callable
@@ -15,9 +16,10 @@ from mpirt.errors import ConfigError
 from mpirt.kubeapi.access.credentials import Certificate, Credentials, PluginFailed, Secret
 from mpirt.kubeapi.access.kubeconfig import from_kubeconfigs
 from mpirt.kubeapi.access.plugin import PluginCredentials
-from mpirt.kubeapi.access.steps import Deadline, run
+from mpirt.kubeapi.access.steps import Deadline, Pending, run
 from testbed.kube.wait import until
 from tests.apiserver.processes import session_members
+from tests.promises import promise
 from tests.unit.kubeapi.plugins import ENVIRON, NOON, V1, V1BETA1, answer, source
 
 Write = Callable[[str], Path]
@@ -49,7 +51,7 @@ TELL = 'printf %s "$KUBERNETES_EXEC_INFO" > "${0%/*}/told"; '
 
 
 class TestWhatItIsTold:
-    def test_the_version_and_that_nobody_can_be_asked(self, write: Write) -> None:
+    def test_the_version_and_that_it_runs_without_a_terminal(self, write: Write) -> None:
         path = write(TELL + f"echo '{answer(V1BETA1)}'")
 
         ask(path.parent, apiVersion=V1BETA1)
@@ -152,11 +154,78 @@ class TestWhatItAnswers:
         credentials = source(path.parent)
 
         run(credentials.credentials(Deadline(20.0)))
-        run(credentials.credentials(Deadline(20.0)))
-        credentials.renew()
+        first = run(credentials.credentials(Deadline(20.0)))
+        for _ in range(2):
+            credentials.renew(first)
         run(credentials.credentials(Deadline(20.0)))
 
         assert (path.parent / "ran").read_text() == "x\nx\n"
+
+
+def ask_at_once(credentials: PluginCredentials, count: int) -> None:
+    """So many commands that ask before the plugin has answered. A failure of one is not raised."""
+    waiting = [Pending(credentials.credentials(Deadline(20.0))) for _ in range(count)]
+    while waiting:
+        still = []
+        for pending in waiting:
+            with contextlib.suppress(PluginFailed):
+                still += [] if pending.advance() else [pending]
+        waiting = still
+
+
+class TestManyCommands:
+    @promise(
+        "Commands that need credentials at the same time run the credential plugin once for all.",
+        of="mpirt-rsh",
+        no_cluster="only a program of the same machine is run",
+    )
+    def test_of_a_launcher_run_the_plugin_once(self, write: Write) -> None:
+        path = write(f"echo x >> \"${{0%/*}}/ran\"; sleep 0.2; echo '{answer()}'")
+        credentials = source(path.parent)
+
+        ask_at_once(credentials, 64)
+
+        assert (path.parent / "ran").read_text() == "x\n"
+
+    def test_that_were_rejected_with_the_same_token_run_it_once_more(self, write: Write) -> None:
+        path = write(f"echo x >> \"${{0%/*}}/ran\"; echo '{answer(token='TOKEN')}' | sed s/TOKEN/$$/")
+        credentials = source(path.parent)
+        rejected = run(credentials.credentials(Deadline(20.0)))
+
+        for _ in range(3):
+            credentials.renew(rejected)
+            run(credentials.credentials(Deadline(20.0)))
+
+        assert (path.parent / "ran").read_text() == "x\nx\n"
+
+    def test_do_not_share_a_failure(self, write: Write) -> None:
+        path = write('echo x >> "${0%/*}/ran"; exit 9')
+
+        ask_at_once(source(path.parent), 2)
+
+        assert (path.parent / "ran").read_text() == 4 * "x\n"
+
+    def test_that_wait_for_the_plugin_of_another_have_a_deadline(self, write: Write) -> None:
+        credentials = source(write("sleep 1000").parent)
+        running = Pending(credentials.credentials(Deadline(20.0)))
+        running.advance()
+
+        with pytest.raises(PluginFailed, match="is still running for another command after 0 s"):
+            run(credentials.credentials(Deadline(0.0)))
+        running.close()
+
+    def test_that_stop_leave_no_program_behind(self, write: Write) -> None:
+        path = write('echo $$ > "${0%/*}/pid"; sleep 1000 & wait')
+        pid = path.parent / "pid"
+        pending = Pending(source(path.parent).credentials(Deadline(20.0)))
+        until(
+            lambda: not pending.advance() and pid.exists() and pid.read_text(), within=20, what="the plugin to run"
+        )
+        session = int(pid.read_text())
+
+        pending.close()
+
+        until(lambda: session_members(session) == [], within=20, what="the plugin's session to be gone")
 
 
 SAID = "config: users[u].user.exec.command: the credential plugin ./plugin"
@@ -226,7 +295,7 @@ class TestFailures:
         assert ask(path.parent).token == Secret("t0ken")
 
     @pytest.mark.parametrize("script", ["exit 1", "exec sleep 1000"])
-    def test_that_may_pass_is_told_apart(self, write: Write, script: str) -> None:
+    def test_that_may_pass_has_a_type_of_its_own(self, write: Write, script: str) -> None:
         path = write(script)
 
         with pytest.raises(PluginFailed):

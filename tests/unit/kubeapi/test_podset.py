@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
-from mpirt.kubeapi.watch.pods import PodWatch
 
 from mpirt.errors import PeerError
 from mpirt.kubeapi.request.answers import ConnectionLost
 from mpirt.kubeapi.watch.listwatch import News, NewsKind
+from mpirt.kubeapi.watch.pods import PodWatch
+from tests.unit.kubeapi.watches import WATCHING, answer, asked, event, no
 
-PODS = "/api/v1/namespaces/ml/pods"
 FIRST = "?labelSelector=job%3Da&limit=250"
 WATCH = "?watch=true&labelSelector=job%3Da&resourceVersion={}&timeoutSeconds=240&allowWatchBookmarks=true"
-WATCHING = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def pods(*, labels: str = "job=a", jitter: float = 0.0) -> PodWatch:
-    return PodWatch("ml", labels, now=100.0, jitter=lambda: jitter, origin="the test")
+    return PodWatch("ml", labels=labels, now=100.0, jitter=lambda: jitter, origin="the test")
 
 
 def pod(name: str, version: int = 5) -> dict[str, Any]:
@@ -29,24 +27,6 @@ def pod(name: str, version: int = 5) -> dict[str, Any]:
 def page(*names: str, version: int = 7, after: str = "") -> bytes:
     metadata = {"resourceVersion": str(version), "continue": after}
     return answer({"kind": "PodList", "metadata": metadata, "items": [pod(name) for name in names]})
-
-
-def answer(body: object, status: int = 200, headers: bytes = b"") -> bytes:
-    text = json.dumps(body).encode()
-    return b"HTTP/1.1 %d X\r\n%bContent-Length: %d\r\n\r\n%b" % (status, headers, len(text), text)
-
-
-def no(status: int, headers: bytes = b"") -> bytes:
-    return answer({"kind": "Status", "code": status, "message": "no"}, status, headers)
-
-
-def event(kind: str, thing: object) -> bytes:
-    line = json.dumps({"type": kind, "object": thing}).encode() + b"\n"
-    return b"%x\r\n%b\r\n" % (len(line), line)
-
-
-def asked(made: PodWatch, now: float) -> str:
-    return made.ask(now).target.removeprefix(PODS)
 
 
 def told(news: list[News]) -> list[tuple[NewsKind, str, str]]:
@@ -157,7 +137,7 @@ class TestTheList:
 
         (news,) = made.receive(no(429, b"Retry-After: 7\r\n"), 100.0)
 
-        assert (news.kind, made.due) == (NewsKind.SILENT, 107.0)
+        assert (news.kind, made.due) == (NewsKind.SILENT, 107.0625)
 
     def test_is_given_up_after_ten_seconds(self) -> None:
         made = pods()

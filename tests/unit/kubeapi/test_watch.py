@@ -6,50 +6,41 @@ import json
 from typing import Any
 
 import pytest
-from mpirt.kubeapi.watch.pods import PodWatch
 
 from mpirt.errors import PeerError
 from mpirt.kubeapi.request.answers import ConnectionLost, Forbidden, NotFound, TimedOut
 from mpirt.kubeapi.watch.lines import RawEvent, WatchLines
 from mpirt.kubeapi.watch.listwatch import News, NewsKind
+from mpirt.kubeapi.watch.pods import PodWatch
+from tests.unit.kubeapi.watches import WATCHING, answer, chunk, event, no
+from tests.unit.kubeapi.watches import asked as target
 
 POD: dict[str, Any] = {"kind": "Pod", "metadata": {"name": "w-0", "resourceVersion": "8"}}
 LIST = {"kind": "PodList", "metadata": {"resourceVersion": "7"}, "items": [POD]}
-PODS = "/api/v1/namespaces/ml/pods"
-WATCHING = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-def watch(*, since: str = "", jitter: float = 0.0) -> PodWatch:
-    return PodWatch("ml", "w-0", now=100.0, jitter=lambda: jitter, origin="the test", since=since)
+def watch(*, jitter: float = 0.0) -> PodWatch:
+    return PodWatch("ml", name="w-0", now=100.0, jitter=lambda: jitter, origin="the test")
 
 
-def answer(body: object, status: int = 200, headers: bytes = b"") -> bytes:
-    text = json.dumps(body).encode()
-    return b"HTTP/1.1 %d X\r\n%bContent-Length: %d\r\n\r\n%b" % (status, headers, len(text), text)
+def listed(*, jitter: float = 0.0) -> PodWatch:
+    """A watch that has listed its pod at 100.0, as of version 7."""
+    made = watch(jitter=jitter)
+    made.ask(100.0)
+    made.receive(answer(LIST), 100.0)
+    return made
 
 
-def no(status: int, headers: bytes = b"") -> bytes:
-    return answer({"kind": "Status", "code": status, "message": "no"}, status, headers)
-
-
-def chunk(data: bytes) -> bytes:
-    return b"%x\r\n%b\r\n" % (len(data), data)
-
-
-def event(kind: str, thing: object) -> bytes:
-    return chunk(json.dumps({"type": kind, "object": thing}).encode() + b"\n")
-
-
-def watching(*, since: str = "7", jitter: float = 0.0) -> PodWatch:
+def watching(*, jitter: float = 0.0) -> PodWatch:
     """A watch that the server has begun to answer at 100.0."""
-    made = watch(since=since, jitter=jitter)
+    made = listed(jitter=jitter)
     made.ask(100.0)
     assert made.receive(WATCHING, 100.0) == [News(NewsKind.OPEN)]
     return made
 
 
-def target(made: PodWatch, now: float) -> str:
-    return made.ask(now).target.removeprefix(PODS)
+def seen(kind: NewsKind = NewsKind.SEEN, version: str = "8", asked: float | None = None) -> News:
+    return News(kind, POD, name="w-0", version=version, asked=asked)
 
 
 class TestQuestions:
@@ -66,7 +57,7 @@ class TestQuestions:
 
         news = made.receive(answer(LIST), 101.0)
 
-        assert news == [News(NewsKind.SEEN, POD, asked=100.0)]
+        assert news == [seen(version="7", asked=100.0)]
         assert (made.due, made.reusable) == (101.0, True)
         assert target(made, 101.0) == (
             "?watch=true&fieldSelector=metadata.name%3Dw-0&resourceVersion=7&timeoutSeconds=360"
@@ -77,7 +68,9 @@ class TestQuestions:
         made = watch()
         made.ask(100.0)
 
-        assert made.receive(answer({**LIST, "items": []}), 101.0) == [News(NewsKind.GONE, asked=100.0)]
+        assert made.receive(answer({**LIST, "items": []}), 101.0) == [
+            News(NewsKind.GONE, name="w-0", version="7", asked=100.0)
+        ]
 
     def test_nothing_may_be_received_that_was_not_asked_for(self) -> None:
         with pytest.raises(ValueError, match="nothing was asked"):
@@ -91,7 +84,7 @@ class TestEvents:
 
         news = [piece for byte in data for piece in made.receive(bytes([byte]), 101.0)]
 
-        assert news == [News(NewsKind.SEEN, POD), News(NewsKind.SEEN, POD), News(NewsKind.GONE, POD)]
+        assert news == [seen(), seen(), seen(NewsKind.GONE)]
 
     @pytest.mark.parametrize("kind", ["BOOKMARK", "SOMETHING_NEW"])
     def test_that_say_nothing_of_the_pod_still_say_the_version(self, kind: str) -> None:
@@ -109,7 +102,7 @@ class TestEvents:
         assert "resourceVersion=7&" in target(made, 102.0)
 
     def test_prolong_nothing_but_the_answer_itself_does(self) -> None:
-        made = watch(since="7")
+        made = listed()
         made.ask(100.0)
         made.receive(WATCHING, 105.0)
 
@@ -124,7 +117,7 @@ class TestTheEnd:
         assert (made.due, made.reusable, made.asking) == (340.5, True, False)
 
     def test_at_once_is_met_with_growing_patience(self) -> None:
-        made, delays = watch(since="7", jitter=1.0), []
+        made, delays = listed(jitter=1.0), []
         for _ in range(8):
             made.ask(100.0)
             made.receive(WATCHING + chunk(b""), 100.0)
@@ -133,7 +126,7 @@ class TestTheEnd:
         assert delays == [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
 
     def test_of_an_answer_without_a_length_is_the_connections(self) -> None:
-        made = watch(since="7")
+        made = listed()
         made.ask(100.0)
         made.receive(b"HTTP/1.1 200 OK\r\n\r\n", 100.0)
 
@@ -151,7 +144,7 @@ class TestTheEnd:
             'could not watch pod "w-0" in namespace "ml": the API server closed the connection'
         )
 
-    def test_of_a_connection_that_nobody_waits_on_is_no_news(self) -> None:
+    def test_of_a_connection_without_a_question_is_no_news(self) -> None:
         assert watch().eof(100.0) == []
 
     def test_that_is_half_an_object_is_an_error(self) -> None:
@@ -166,7 +159,7 @@ class TestTheEnd:
 
 class TestTroubles:
     def test_after_one_that_passed_are_met_with_patience_anew(self) -> None:
-        made = watch(since="7", jitter=1.0)
+        made = listed(jitter=1.0)
         for _ in range(5):
             made.ask(100.0)
             made.failed(ConnectionLost("lost"), 100.0)
@@ -177,7 +170,7 @@ class TestTroubles:
 
         assert made.due == 100.25
 
-    @pytest.mark.parametrize(("jitter", "due"), [(0.0, 107.0), (1.0, 110.5)])
+    @pytest.mark.parametrize(("jitter", "due"), [(0.0, 107.0625), (1.0, 107.125)])
     def test_with_a_retry_after_never_come_sooner(self, jitter: float, due: float) -> None:
         made = watch(jitter=jitter)
         made.ask(100.0)
@@ -215,7 +208,7 @@ class TestTroubles:
         assert target(made, 102.0) == "?fieldSelector=metadata.name%3Dw-0"
 
     def test_of_version_before_the_watch_leave_the_connection_alone(self) -> None:
-        made = watch(since="7")
+        made = listed()
         made.ask(100.0)
 
         assert made.receive(no(410), 101.0) == []
@@ -235,7 +228,7 @@ class TestALesserRole:
 
         assert (refused.kind, type(refused.error), made.due) == (NewsKind.REFUSED, Forbidden, 100.0)
         assert target(made, 100.0) == "/w-0"
-        assert made.receive(answer(POD), 101.0) == [News(NewsKind.SEEN, POD, asked=100.0)]
+        assert made.receive(answer(POD), 101.0) == [seen(version="", asked=100.0)]
         assert made.due == 104.75
 
     def test_learns_from_404_that_the_pod_is_gone(self) -> None:
@@ -244,7 +237,7 @@ class TestALesserRole:
         made.receive(no(403), 100.0)
         made.ask(100.0)
 
-        assert made.receive(no(404), 101.0) == [News(NewsKind.GONE, asked=100.0)]
+        assert made.receive(no(404), 101.0) == [News(NewsKind.GONE, name="w-0", asked=100.0)]
         assert made.due == 103.25
 
     def test_learns_nothing_from_a_404_that_is_not_the_api_servers(self) -> None:
@@ -385,7 +378,7 @@ class TestLines:
 
 class TestASharedPace:
     def test_makes_polls_rarer(self) -> None:
-        made = PodWatch("ml", "w-0", now=100.0, jitter=lambda: 0.5, origin="the test", slowest=lambda: 20.0)
+        made = PodWatch("ml", name="w-0", now=100.0, jitter=lambda: 0.5, origin="the test", slowest=lambda: 20.0)
         made.ask(100.0)
         made.receive(no(403), 100.0)
         made.ask(100.0)
@@ -395,7 +388,7 @@ class TestASharedPace:
         assert made.due == 120.0
 
     def test_makes_attempts_to_watch_rarer(self) -> None:
-        made = PodWatch("ml", "w-0", now=100.0, jitter=lambda: 0.5, origin="the test", slowest=lambda: 20.0)
+        made = PodWatch("ml", name="w-0", now=100.0, jitter=lambda: 0.5, origin="the test", slowest=lambda: 20.0)
         made.ask(100.0)
         made.receive(no(403), 100.0)
 

@@ -60,5 +60,5 @@ def test_tests_that_several_workers_have_collected_are_selected_once() -> None:
         pytest.param(Record("unit", code=4), "pytest unit ended with 4", id="wrong usage"),
     ],
 )
-def test_what_is_wrong_with_a_process_is_said_in_a_line(record: Record, problem: str) -> None:
+def test_the_problem_of_a_process_is_one_line(record: Record, problem: str) -> None:
     assert record.problem() == problem

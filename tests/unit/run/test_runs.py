@@ -254,7 +254,7 @@ def test_a_full_run_that_is_red_leaves_what_was_noted(checkout: Checkout) -> Non
         pytest.param("other", "", "red: other ended with exit code 2", "0 passed, 1 failed", id="no pytest"),
     ],
 )
-def test_what_is_no_failed_test_is_red_and_nothing_is_run_again(
+def test_a_problem_outside_of_tests_is_red_and_nothing_is_run_again(
     checkout: Checkout, target: str, tests: str, said: str, closing: str
 ) -> None:
     checkout.write("one.py", FLAKY.format(name="race"), tests)
@@ -292,7 +292,7 @@ def test_a_layer_runs_all_parts_and_a_failure_in_any_of_them_once_more(checkout:
     assert "\nflaky: cases/test_b.py::test_fault\n" in done.stdout
 
 
-def test_in_one_process_each_too_what_breaks_its_cluster_has_its_own(checkout: Checkout) -> None:
+def test_tests_that_break_their_cluster_have_their_own_in_one_process_each_too(checkout: Checkout) -> None:
     checkout.write("cases/test_a.py", PARTS)
 
     done = checkout.run("layer", "cases", "-n0")
@@ -302,7 +302,7 @@ def test_in_one_process_each_too_what_breaks_its_cluster_has_its_own(checkout: C
     assert sorted(notes) == ["in quiet none", "on cluster 2", "together none"]
 
 
-def test_on_somebodys_cluster_the_parts_run_in_turn(checkout: Checkout) -> None:
+def test_the_parts_run_in_turn_on_a_cluster_of_the_user(checkout: Checkout) -> None:
     checkout.write("cases/test_a.py", PARTS)
 
     done = checkout.run("test", "layer", WORKERS="1", MPIRT_TEST_KUBECONFIG="theirs")

@@ -1,12 +1,15 @@
-"""What is said at the end of a run, and of several."""
+"""What is printed at the end of a run, and of several, and how long they have lasted."""
 
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 
-from tests.run import rounds, summary
-from tests.run.rounds import Round
+from tests.run import summary
+from tests.run.history import LastFull, last_full_of
+from tests.run.records import Phase, Record
+from tests.run.summary import Round
 from tests.run.verdict import Stage, judge
 from tests.unit.run.stages import record, stage
 
@@ -59,7 +62,7 @@ def test_too_many_flaky_tests_and_problems_are_named_as_what_made_it_red() -> No
     ]
 
 
-def test_what_is_said_is_kept_as_data() -> None:
+def test_the_summary_is_kept_as_data() -> None:
     kept = json.loads(json.dumps(summary.data(STAGES, judge(STAGES, is_over=True), LOGS)))
 
     assert (kept["red"], kept["passed"], kept["failed"], kept["skipped"]) == (True, 2, 1, 0)
@@ -90,8 +93,8 @@ ROUNDS = [
 ]
 
 
-def test_of_several_rounds_it_is_said_what_failed_how_often_and_where_the_logs_are() -> None:
-    assert list(rounds.lines(ROUNDS, Path("build/soak"))) == [
+def test_the_summary_of_rounds_says_what_failed_how_often_and_where_the_logs_are() -> None:
+    assert list(summary.round_lines(ROUNDS, Path("build/soak"))) == [
         "   FAILED  WHAT, AND ITS LOGS",
         "   2 of 3  a",
         "             build/soak/1/failed/a-ca9781",
@@ -106,7 +109,7 @@ def test_of_several_rounds_it_is_said_what_failed_how_often_and_where_the_logs_a
 
 
 def test_the_same_of_several_rounds_is_kept_as_data() -> None:
-    kept = json.loads(json.dumps(rounds.data(ROUNDS, Path("build/soak"))))
+    kept = json.loads(json.dumps(summary.round_data(ROUNDS, Path("build/soak"))))
 
     assert [one["red"] for one in kept["rounds"]] == [True, True, False]
     assert kept["failures"][0] == {
@@ -114,3 +117,48 @@ def test_the_same_of_several_rounds_is_kept_as_data() -> None:
         "times": 2,
         "logs": ["build/soak/1/failed/a-ca9781", "build/soak/2/failed/a-ca9781"],
     }
+
+
+def timed(name: str, seconds: float, **tests: float) -> Stage:
+    phases = [
+        Phase(test, when, "passed", took if when == "call" else 0.0)
+        for test, took in tests.items()
+        for when in ("setup", "call", "teardown")
+    ]
+    return Stage(name, seconds, 0, (Record("tests", (), tuple(tests), tuple(phases), (), 0, seconds),))
+
+
+TIMED = [
+    timed("check", 50.0, quick=1.0),
+    timed("cluster", 100.0),
+    timed("api-and-e2e", 1190.5, grown=100.0, alike=31.0, new=20.0, slower=4.0),
+    timed("rest", 100.0, other=3.0),
+]
+KNOWN = {"grown": 60.0, "alike": 30.0, "slower": 2.0}
+
+
+def test_each_part_is_charged_to_its_budget_and_it_is_said_how_much_too_long_one_was_and_what_has_grown() -> None:
+    assert list(summary.budget_lines(TIMED, KNOWN, is_full=False)) == [
+        "     50.0  make check, of 60",
+        "   1290.5  merge tier, of 1200, 90 s more than it may",
+        "    100.0  slice, of 900",
+        "           grown from 60 to 100 s: grown",
+        "           grown from 0 to 20 s: new",
+    ]
+
+
+def test_a_run_within_its_budgets_names_no_test() -> None:
+    assert list(summary.budget_lines(TIMED[:2], {}, is_full=False)) == [
+        "     50.0  make check, of 60",
+        "    100.0  merge tier, of 1200",
+    ]
+
+
+def test_everything_has_a_budget_of_its_own() -> None:
+    assert list(summary.budget_lines(TIMED, KNOWN, is_full=True)) == ["   1440.5  full tier, of 5400"]
+
+
+def test_a_full_run_leaves_its_commit_its_day_and_the_time_of_each_test() -> None:
+    found = last_full_of(TIMED[:1], "1f", date(2026, 11, 27))
+
+    assert found == LastFull("1f", "2026-11-27", 50.0, {"quick": 1.0})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.run import lastfull, sightings, slices
-from tests.run.tiers import TOOLS, Case, Choice, Tier, changed_tools, chosen, longest_first
+from tests.run import history
+from tests.run.tiers import TOOLS, Case, Choice, Tier, changed_tools, chosen, longest_first, next_slice
 
 MERGE = Choice(Tier.MERGE, "1f")
 PLACES = [Case(f"e2e/test_b.py::test_place[{place}]", sample=2) for place in "abcdefgh"]
@@ -57,7 +57,7 @@ class TestTheMergeTier:
         assert set().union(*drawn) == {case.name for case in PLACES}
 
     def test_has_the_tests_of_our_own_tools_only_where_a_tool_has_changed(self) -> None:
-        case = Case("tests/unit/kube/test_wait.py::test_one")
+        case = Case("tests/unit/kube/test_cluster.py::test_one")
 
         assert chosen([case], MERGE, {}) == {case.name}
         assert chosen([case], Choice(Tier.MERGE, "1f", frozenset({"run"})), {}) == set()
@@ -91,7 +91,7 @@ class TestTheRest:
 
 
 def test_the_slices_follow_each_other_and_the_last_is_the_oldest_kubernetes() -> None:
-    found = [slices.following(number, MERGE) for number in range(6)]
+    found = [next_slice(number, MERGE) for number in range(6)]
 
     assert [(target, str(choice)) for target, choice in found] == [
         ("rest", "rest 1/4"),
@@ -108,7 +108,7 @@ def test_the_slices_follow_each_other_and_the_last_is_the_oldest_kubernetes() ->
     [
         ("testbed/kube/faults.py", set(TOOLS)),
         ("testbed/plane/plane.py", {"plane", "benchmarks"}),
-        ("tests/unit/kube/test_wait.py", {"kube"}),
+        ("tests/unit/kube/test_cluster.py", {"kube"}),
         ("tests/unit/run/test_tiers.py", {"run"}),
         ("Makefile", {"run"}),
         ("tests/protocol/test_fleet_benchmark.py", {"benchmarks"}),
@@ -122,11 +122,11 @@ def test_no_tool_has_changed_if_something_else_has() -> None:
     assert changed_tools(["mpirt/rsh/entry.py", "tests/e2e/rsh/test_streams.py"]) == set()
 
 
-def test_what_runs_leave_in_the_repository_is_no_tool() -> None:
-    assert changed_tools([str(lastfull.FILE), str(sightings.FILE)]) == set()
+def test_files_that_runs_write_are_no_tools() -> None:
+    assert changed_tools([str(history.LAST_FULL), str(history.FLAKY)]) == set()
 
 
-def test_what_lasts_longest_begins_and_folders_stay_together() -> None:
+def test_the_longest_files_begin_and_folders_stay_together() -> None:
     took = {"x/b.py::t": 9.0, "y/a.py::t": 50.0, "x/a.py::t": 40.0, "x/a.py::u": 20.0}
 
     assert longest_first(took, took) == ["x/a.py", "x/b.py", "y/a.py"]

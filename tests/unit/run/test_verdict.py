@@ -51,13 +51,13 @@ class TestSecondChances:
     def test_tests_that_failed_get_one(self) -> None:
         assert names(chances(stage(TWO_FAILED), ())) == ["a", "b"]
 
-    def test_none_does_where_one_of_them_was_flaky_before(self) -> None:
+    def test_no_test_gets_one_where_one_of_them_was_flaky_before(self) -> None:
         assert chances(stage(TWO_FAILED), {"b"}) == []
 
-    def test_they_do_not_where_something_else_is_wrong(self) -> None:
+    def test_failed_tests_get_none_where_something_else_is_wrong(self) -> None:
         assert chances(stage(TWO_FAILED, code=2), ()) == []
 
-    def test_they_do_not_where_a_process_crashed(self) -> None:
+    def test_failed_tests_get_none_where_a_process_crashed(self) -> None:
         crashed = Record("unit", (), ("x",))
 
         assert chances(Stage("check", 1.0, 2, (record(TWO_FAILED), crashed)), ()) == []
@@ -70,7 +70,7 @@ class TestSecondChances:
 
 
 class TestVerdicts:
-    def test_what_passed_and_was_skipped_is_counted_over_all_stages(self) -> None:
+    def test_passed_and_skipped_tests_are_counted_over_all_stages(self) -> None:
         verdict = judge([stage(GOOD), stage({"d": "passed"}, name="e2e")], is_over=True)
 
         assert verdict == Verdict(3, 0, 1, flaky=(), broken=(), problems=())
@@ -95,7 +95,7 @@ class TestVerdicts:
         assert verdict == Verdict(3, 1, 0, flaky=("b", "c"), broken=("a",), problems=())
         assert verdict.is_red
 
-    def test_what_is_no_test_counts_as_a_failure(self) -> None:
+    def test_a_problem_outside_of_tests_counts_as_a_failure(self) -> None:
         verdict = judge([stage(GOOD, name="check", code=2)], is_over=True)
 
         assert verdict == Verdict(2, 1, 1, (), (), problems=("check ended with exit code 2",))

@@ -33,12 +33,12 @@ def depth(value: object) -> int:
 
 @pytest.mark.uncounted
 @pytest.mark.parametrize("nested", [objects, lists], ids=["objects", "lists"])
-def test_what_is_too_deep_is_cut_off(nested: object) -> None:
+def test_parts_that_are_too_deep_become_null(nested: object) -> None:
     assert depth(decode(nested(TOO_DEEP))) == KEPT  # type: ignore[operator]  # one of two functions
 
 
 @pytest.mark.parametrize("levels", [0, 1, 100, KEPT])
-def test_what_can_be_read_is_read_whole(levels: int) -> None:
+def test_a_text_that_can_be_read_is_read_whole(levels: int) -> None:
     assert decode(objects(levels)) == json.loads(objects(levels))
 
 
@@ -98,6 +98,6 @@ def test_strings_below_the_cut_are_left_out() -> None:
         pytest.param(b'{"b":%b,"c":"\\' % objects(TOO_DEEP), id="an escape that does not end"),
     ],
 )
-def test_what_is_no_json_is_an_error(text: bytes) -> None:
+def test_a_text_that_is_no_json_is_an_error(text: bytes) -> None:
     with pytest.raises(ValueError, match="line 1 column"):
         decode(text)

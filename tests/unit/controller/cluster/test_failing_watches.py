@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from mpirt.controller.cluster.availability import lasting_failures
 from mpirt.controller.cluster.discovery import Fixed, Unserved
 from mpirt.controller.cluster.informer import Informer, Where
 from mpirt.controller.cluster.link import Answer, Away, Link, Request
+from mpirt.controller.daemon import lasting_failures
 from mpirt.controller.model import kinds
 from mpirt.controller.model.kinds import Resource
 from tests.unit.controller.cluster.listeners import Silent, Sink

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from mpirt.controller.cluster.discovery import Fixed, Forbidden, OtherVersion, Unserved
-from mpirt.controller.cluster.informer import Informer, Where, look_again, pause
+from mpirt.controller.cluster.informer import Informer, Where, look_again
 from mpirt.controller.cluster.link import Answer, Away, Link, Request
 from mpirt.controller.dialects.mpijob import VERSIONS
 from mpirt.controller.model import kinds
@@ -209,15 +209,6 @@ def test_a_permission_that_is_taken_away_later_is_reported() -> None:
     informer.join(60)
 
     assert not informer.is_alive()
-
-
-class TestThePauseAfterAFailure:
-    def test_grows_up_to_fifteen_seconds(self) -> None:
-        assert [pause(failures, 1.0, 0.0) for failures in (1, 2, 3, 4, 5, 99)] == [1, 2, 4, 8, 15, 15]
-
-    @pytest.mark.parametrize("chance", [0.0, 1.0])
-    def test_is_as_long_as_the_server_asks_and_a_bit_longer_for_some(self, chance: float) -> None:
-        assert 20 <= pause(1, chance, 20.0) <= 24
 
 
 class ChangedCrd:

@@ -11,7 +11,7 @@ import pytest
 
 from mpirt.controller.cluster.link import Away
 from mpirt.controller.cluster.questions import Output, Questions
-from mpirt.controller.model.proofs import Question
+from mpirt.controller.model.actions import Question
 from mpirt.controller.model.spec import JobKey
 from tests.unit.controller.jobs import NOON
 

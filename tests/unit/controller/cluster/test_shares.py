@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from mpirt.controller.cluster.shares import Shares, Turn
-from mpirt.controller.model.proofs import Question
+from mpirt.controller.model.actions import Question
 from mpirt.controller.model.spec import JobKey
 from tests.unit.controller.jobs import NOON, at
 

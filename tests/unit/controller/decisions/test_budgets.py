@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+
 from mpirt.controller.model.actions import Rejection
 from mpirt.controller.model.roster import Source
 from mpirt.controller.observed.nodes import Signal
@@ -32,23 +36,45 @@ def test_a_running_job_whose_workers_leave_cordoned_nodes_has_one() -> None:
     assert BUDGET in running().kinds()
 
 
-def test_a_finished_job_has_none_though_its_workers_stay() -> None:
-    world = running()
-
-    world.finish(succeeded=1)
-
-    assert len(world.workers()) == 2
-    assert BUDGET not in world.kinds()
-    assert world.later(60) == []
-
-
-def test_a_job_whose_spec_is_invalid_has_none() -> None:
-    world = running()
-
+def invalid(world: TrainingWorld) -> None:
     world.change(slotsPerWorker="two")
+    world.settle()
 
-    assert f"delete {BUDGET}" in writes(world.settle())
+
+def with_a_refused_template(world: TrainingWorld) -> None:
+    world.refuse["Job"] = Rejection("Job", "", "denied", final=False)
+    world.job["spec"]["etReplicaSpecs"]["launcher"]["template"] = template(container("launcher", image="other"))
+    world.settle()
+
+
+def with_an_obstacle(world: TrainingWorld) -> None:
+    world.refuse["Service"] = Rejection("Service", "", "denied", final=False)
+    del world.objects["Service", "elastic"]
+    world.settle()
+    assert world.condition("Running")[1] == "TrainingJobRefused"
+
+
+def with_unseen_nodes(world: TrainingWorld) -> None:
+    world.sees_nodes = False
+    world.settle()
+
+
+def finished(world: TrainingWorld) -> None:
+    world.finish(succeeded=1)
+    assert len(world.workers()) == 2
+
+
+@pytest.mark.parametrize(
+    "happens", [finished, invalid, with_a_refused_template, with_an_obstacle, with_unseen_nodes]
+)
+def test_a_job_that_the_controller_does_not_move_has_none(happens: Callable[[TrainingWorld], None]) -> None:
+    world = running()
+
+    happens(world)
+
     assert BUDGET not in world.kinds()
+    assert f"delete {BUDGET}" in writes(world.done)
+    assert world.later(60) == []
 
 
 def test_a_job_whose_spec_is_valid_again_has_one_again() -> None:
@@ -60,28 +86,6 @@ def test_a_job_whose_spec_is_valid_again_has_one_again() -> None:
     world.settle()
 
     assert BUDGET in world.kinds()
-
-
-def test_a_job_whose_changed_template_is_rejected_has_none() -> None:
-    world = running()
-    world.refuse["Job"] = Rejection("Job", "", "denied", final=False)
-    assert world.job is not None
-
-    world.job["spec"]["etReplicaSpecs"]["launcher"]["template"] = template(container("launcher", image="other"))
-    world.settle()
-
-    assert BUDGET not in world.kinds()
-
-
-def test_a_job_with_an_obstacle_in_its_way_has_none() -> None:
-    world = running()
-    world.refuse["Service"] = Rejection("Service", "", "denied", final=False)
-
-    del world.objects["Service", "elastic"]
-    world.settle()
-
-    assert world.condition("Running")[1] == "TrainingJobRefused"
-    assert BUDGET not in world.kinds()
 
 
 class TestAControllerThatMayNotListNodes:
@@ -99,14 +103,6 @@ class TestAControllerThatMayNotListNodes:
         world.settle()
 
         assert world.condition("Created")[2] == "TrainingJob ml/elastic is created."
-
-    def test_deletes_one_that_was_created_while_it_still_might(self) -> None:
-        world = running()
-
-        world.sees_nodes = False
-        world.settle()
-
-        assert BUDGET not in world.kinds()
 
     def test_creates_one_as_soon_as_it_may(self) -> None:
         world = running(sees_nodes=False)

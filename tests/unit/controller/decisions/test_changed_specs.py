@@ -7,15 +7,14 @@ import pytest
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import container, mpi_job, template, time
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World, writes
 
 
 @pytest.mark.uncounted
 class TestChanges:
     def test_of_the_number_of_workers_are_followed_and_the_launcher_runs_on(self) -> None:
-        world = World()
-        world.start()
-        assert world.job is not None
+        world = started()
         world.job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 3
 
         done = world.settle()
@@ -25,9 +24,7 @@ class TestChanges:
         assert world.get("StatefulSet")["spec"]["replicas"] == 3
 
     def test_of_the_launchers_template_replace_it(self) -> None:
-        world = World()
-        world.start()
-        assert world.job is not None
+        world = started()
         world.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"] = template(
             container("mpi", command=["other"])
         )
@@ -40,9 +37,7 @@ class TestChanges:
         assert main["command"][-1] == "other"
 
     def test_of_the_workers_template_roll_them_and_the_launcher_starts_after_that(self) -> None:
-        world = World()
-        world.start()
-        assert world.job is not None
+        world = started()
         world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
 
         done = world.settle()
@@ -55,9 +50,7 @@ class TestChanges:
         assert writes(world.settle())[0] == "create Job"
 
     def test_of_the_workers_template_leave_an_elastic_jobs_launcher_alone(self) -> None:
-        world = World(mpi_job(elastic={"minReplicas": 1}))
-        world.start()
-        assert world.job is not None
+        world = started(elastic={"minReplicas": 1})
         world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
 
         done = world.settle()
@@ -66,10 +59,8 @@ class TestChanges:
         assert world.get("Job")["metadata"]["uid"] == "uid-of-Job"
 
     def test_that_the_api_server_refuses_touch_nothing_that_runs(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.refuse["train-worker"] = Rejection("StatefulSet", "", "image: Required value", final=True)
-        assert world.job is not None
         world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
 
         done = world.settle()
@@ -84,10 +75,8 @@ class TestChanges:
         )
 
     def test_of_a_finished_job_start_nothing(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.finish(succeeded=1)
-        assert world.job is not None
         world.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"] = template(
             container("mpi", command=["other"])
         )
@@ -97,7 +86,6 @@ class TestChanges:
     def test_that_name_an_account_remove_ours(self) -> None:
         world = World(mpi_job(launcherCreationPolicy="AtStartup"))
         world.settle()
-        assert world.job is not None
         world.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["serviceAccountName"] = "ann"
 
         done = world.settle()
@@ -110,8 +98,7 @@ class TestChanges:
 
 class TestSuspension:
     def test_removes_what_runs_and_says_so(self) -> None:
-        world = World()
-        world.start()
+        world = started()
 
         world.change(runPolicy={"suspend": True})
         done = world.settle()
@@ -121,7 +108,6 @@ class TestSuspension:
         assert writes(done) == ["tell MPIJobSuspended", "status", *released, "status"]
         assert world.state() == "Suspended"
         assert world.condition("Running") == (False, "MPIJobSuspended", "MPIJob ml/train is suspended.")
-        assert world.job is not None
         assert "startTime" not in world.job["status"]
         assert world.later(60) == []
 
@@ -143,12 +129,10 @@ class TestSuspension:
         assert world.state() == "Created"
         assert world.condition("Suspended") == (False, "MPIJobResumed", "The job is resumed.")
         assert world.told() == ["MPIJobCreated", "MPIJobSuspended", "MPIJobResumed"]
-        assert world.job is not None
         assert world.job["status"]["startTime"] == time(60)
 
     def test_of_a_finished_job_means_nothing(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.finish(succeeded=1)
 
         world.change(runPolicy={"suspend": True})

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import container, mpi_job, template, time
+from tests.unit.controller.jobs import container, template, time
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World
 
 
@@ -30,14 +31,12 @@ def is_suspended(world: World) -> None:
 
 
 def gets_another_launcher(world: World) -> None:
-    assert world.job is not None
     launcher = template(container("mpi", command=["other"]))
     world.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"] = launcher
 
 
 def outcome(world: World) -> tuple[object, ...]:
     """What people see in the end: conditions, events, how many launchers were made, and what is left."""
-    assert world.job is not None
     told = [
         (row["type"], row["status"], row["reason"], row["message"]) for row in world.job["status"]["conditions"]
     ]
@@ -47,8 +46,7 @@ def outcome(world: World) -> tuple[object, ...]:
 @pytest.mark.parametrize("happens", [ends, fails, is_suspended, gets_another_launcher])
 @pytest.mark.parametrize("policy", ["None", "Running", "All"])
 def test_the_job_comes_to_the_same_end(happens: Callable[[World], None], policy: str) -> None:
-    world = World(mpi_job(runPolicy={"cleanPodPolicy": policy, "backoffLimit": 0}))
-    world.start()
+    world = started(runPolicy={"cleanPodPolicy": policy, "backoffLimit": 0})
     happens(world)
     peaceful = copy.deepcopy(world)
     writes = len(peaceful.settle())

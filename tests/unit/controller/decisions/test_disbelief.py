@@ -15,7 +15,6 @@ NO_SUCCESS = "launcher pod train-launcher-1 ended with code 0 all the same, whic
 
 
 def status_of(world: World) -> Body:
-    assert world.job is not None
     found: Body = world.job["status"]
     return found
 
@@ -268,19 +267,17 @@ class TestALauncherIsBelieved:
 
         assert world.condition("Restarting")[1] == "WorkerLost"
 
-    def test_if_the_job_copes_with_losses(self) -> None:
-        job = mpi_job()
-        job["metadata"]["annotations"] = TOLERATES
+    @pytest.mark.parametrize(
+        ("annotations", "spec"),
+        [
+            pytest.param(TOLERATES, {}, id="the job copes with losses"),
+            pytest.param({}, {"elastic": {"minReplicas": 1}}, id="the job is elastic"),
+        ],
+    )
+    def test_if_a_loss_does_not_matter(self, annotations: Body, spec: Body) -> None:
+        job = mpi_job(**spec)
+        job["metadata"]["annotations"] = annotations
         world = running(job)
-        loses(world, successor())
-
-        ends(world)
-        world.settle()
-
-        assert world.state() == "Succeeded"
-
-    def test_if_the_job_is_elastic(self) -> None:
-        world = running(mpi_job(elastic={"minReplicas": 1}))
         loses(world, successor())
 
         ends(world)

@@ -6,6 +6,7 @@ from mpirt.controller.decisions.dry_runs import refused_field
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.model.actions import Create, Rejection
 from tests.unit.controller.jobs import SETTINGS, Body, container, mpi_job, parsed, template
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World, writes
 
 
@@ -28,9 +29,7 @@ def test_templates_are_tried_as_the_objects_that_will_hold_them() -> None:
 
 
 def test_a_changed_template_is_tried_under_the_name_that_it_has_and_will_have() -> None:
-    world = World()
-    world.start()
-    assert world.job is not None
+    world = started()
     world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
 
     asked = tried(world)
@@ -41,17 +40,14 @@ def test_a_changed_template_is_tried_under_the_name_that_it_has_and_will_have() 
 
 def test_a_suspended_job_asks_nothing() -> None:
     world = World()
-    assert world.job is not None
     world.job["spec"]["runPolicy"] = {"suspend": True}
 
     assert not any(word.startswith("try") for word in writes(world.settle()))
 
 
 def test_what_is_on_its_way_out_needs_no_answer() -> None:
-    world = World()
-    world.start()
+    world = started()
     world.get("Job")["metadata"]["deletionTimestamp"] = "2026-05-04T12:00:20Z"
-    assert world.job is not None
     world.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"] = template(container("mpi", command=["other"]))
 
     assert not any(word.startswith("try") for word in writes(world.settle()))

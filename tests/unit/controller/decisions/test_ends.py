@@ -7,6 +7,7 @@ import pytest
 from tests.unit.controller import pods
 from tests.unit.controller.decisions.endedjobs import RERUN, annotate, succeeded
 from tests.unit.controller.jobs import at, container, mpi_job, template, time
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World, writes
 
 
@@ -23,8 +24,7 @@ class TestAnEndIsFinal:
         assert world.state() == "Succeeded"
 
     def test_a_failed_job_whose_launcher_job_vanishes_has_failed_still(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         end = pods.ended("mpi", 137, "OOMKilled")
         world.launcher_is(pods.launcher(phase="Failed", conditions={}, containers=[end]), failed=1)
         world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
@@ -34,7 +34,6 @@ class TestAnEndIsFinal:
         world.later(60)
 
         assert world.condition("Failed") == said
-        assert world.job is not None
         assert world.job["status"]["completionTime"] == time(20)
 
     def test_a_launcher_job_that_is_another_one_by_now_changes_no_end(self) -> None:
@@ -44,8 +43,7 @@ class TestAnEndIsFinal:
         assert world.later(60) == []
 
     def test_its_time_to_live_counts_though_the_launcher_job_is_gone(self) -> None:
-        world = World(mpi_job(runPolicy={"ttlSecondsAfterFinished": 100}))
-        world.start()
+        world = started(runPolicy={"ttlSecondsAfterFinished": 100})
         world.finish(succeeded=1)
         world.lose_launcher_job()
         world.later(15)
@@ -54,8 +52,7 @@ class TestAnEndIsFinal:
         assert writes(world.later(120 - world.seconds)) == ["delete MPIJob"]
 
     def test_before_its_end_a_launcher_job_that_is_deleted_comes_back(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.lose_launcher_job()
 
         assert "create Job" in writes(world.settle())
@@ -82,8 +79,7 @@ class TestAFinishedJobNeverGetsAPodAgain:
         assert there == ["train-launcher-1", "train-worker-0", "train-worker-1"]
 
     def test_it_costs_one_write(self) -> None:
-        world = World()
-        world.start()
+        world = started()
 
         world.finish(succeeded=1)
 
@@ -115,7 +111,6 @@ class TestAFinishedJobNeverGetsAPodAgain:
 
         world.later(30)
 
-        assert world.job is not None
         assert world.job["status"]["replicaStatuses"]["Worker"]["active"] == 2
 
     def test_kept_workers_go_when_the_policy_is_changed(self) -> None:
@@ -151,7 +146,6 @@ class TestAKeptWorkerThatIsLost:
         world = with_a_lost_worker()
         world.later(60)
 
-        assert world.job is not None
         assert world.job["status"]["replicaStatuses"]["Worker"]["active"] == 1
         assert world.later(3600) == []
 
@@ -203,8 +197,7 @@ class TestAKeptWorkerThatIsLost:
         assert "StatefulSet" in world.kinds()
 
     def test_is_replaced_while_the_job_runs(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.workers_are(pods.worker(1))
 
         world.later(60)
@@ -229,8 +222,7 @@ class TestADeadline:
         assert world.later(60) == []
 
     def test_is_the_launcher_jobs_matter_once_there_is_one(self) -> None:
-        world = World(mpi_job(runPolicy={"activeDeadlineSeconds": 100}))
-        world.start()
+        world = started(runPolicy={"activeDeadlineSeconds": 100})
         assert world.get("Job")["spec"]["activeDeadlineSeconds"] == 100
 
         world.later(100 - world.seconds)
@@ -246,8 +238,7 @@ class TestADeadline:
         assert world.later(200) == []
 
     def test_counts_anew_when_the_job_runs_again(self) -> None:
-        world = World(mpi_job(runPolicy={"activeDeadlineSeconds": 100, "cleanPodPolicy": "Running"}))
-        world.start()
+        world = started(runPolicy={"activeDeadlineSeconds": 100, "cleanPodPolicy": "Running"})
         world.finish(succeeded=1)
         annotate(world, **{RERUN: "1"})
 
@@ -257,8 +248,7 @@ class TestADeadline:
         assert world.plan().again == at(world.seconds + 100)
 
     def test_is_no_matter_once_the_job_is_over(self) -> None:
-        world = World(mpi_job(runPolicy={"activeDeadlineSeconds": 100}))
-        world.start()
+        world = started(runPolicy={"activeDeadlineSeconds": 100})
         world.finish(succeeded=1)
 
         assert world.later(200) == []
@@ -266,8 +256,7 @@ class TestADeadline:
 
 class TestWaitingForTheCauseOfAnEnd:
     def test_holds_up_no_healing(self) -> None:
-        world = World(mpi_job(runPolicy={"backoffLimit": 0}))
-        world.start()
+        world = started(runPolicy={"backoffLimit": 0})
         world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.given_up(-60), deleted=0))
         failed = pods.ended("mpi", 1, since=12, at=14)
         world.launcher_is(pods.launcher(phase="Failed", conditions={}, containers=[failed]), failed=1)
@@ -278,8 +267,7 @@ class TestWaitingForTheCauseOfAnEnd:
         assert "status" not in writes(done)
 
     def test_holds_up_no_suspension(self) -> None:
-        world = World(mpi_job(runPolicy={"backoffLimit": 0}))
-        world.start()
+        world = started(runPolicy={"backoffLimit": 0})
         failed = pods.ended("mpi", 1, since=12, at=14)
         world.launcher_is(pods.launcher(phase="Failed", conditions={}, containers=[failed]), failed=1)
         world.change(runPolicy={"backoffLimit": 0, "suspend": True})
@@ -287,8 +275,7 @@ class TestWaitingForTheCauseOfAnEnd:
         assert {"delete Job", "delete StatefulSet"} <= set(writes(world.settle()))
 
     def test_of_a_launcher_that_ended_well_is_no_write_of_its_own(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.seconds = 60
         done = pods.ended("mpi", 0, "Completed", at=59)
         world.launcher_is(pods.launcher(phase="Succeeded", conditions={}, containers=[done]), active=1)
@@ -297,8 +284,7 @@ class TestWaitingForTheCauseOfAnEnd:
         assert world.plan().again == at(59 + 15)
 
     def test_holds_up_the_cleaning_which_would_look_like_the_cause(self) -> None:
-        world = World(mpi_job(runPolicy={"cleanPodPolicy": "Running"}))
-        world.start()
+        world = started(runPolicy={"cleanPodPolicy": "Running"})
         row = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "Limit"}
         world.get("Job")["status"] = {
             "conditions": [{**row, "lastTransitionTime": time(world.seconds)}],

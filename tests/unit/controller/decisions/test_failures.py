@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import at, mpi_job
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.jobs import at
+from tests.unit.controller.started import started
+from tests.unit.controller.world import writes
 
 
 @pytest.mark.uncounted
 class TestFailure:
     def test_an_attempt_that_failed_is_told_with_its_last_lines(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         end = pods.ended("mpi", 137, message="mpirt-rsh: train-worker-1: OOM\n", since=12, at=18)
         world.launcher_is(pods.launcher(phase="Failed", conditions={}, containers=[end]), failed=1)
 
@@ -26,8 +26,7 @@ class TestFailure:
         assert world.condition("Running")[1] == "MPIJobLauncherNotRunning"
 
     def test_with_the_worker_that_died_before(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.workers_are(pods.worker(0), pods.worker(1, containers=[pods.restarted("worker", 137, "OOMKilled")]))
         world.later(5)
         assert world.condition("Running") == (
@@ -49,8 +48,7 @@ class TestFailure:
         )
 
     def test_and_what_the_pod_that_took_its_place_can_not_tell(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         evicted = pods.worker(1, phase="Failed", conditions={}, reason="Evicted", message="low on memory")
         world.workers_are(pods.worker(0), evicted)
         world.later(5)
@@ -64,8 +62,7 @@ class TestFailure:
         )
 
     def test_when_it_runs_again_it_says_so(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.launcher_is(pods.launcher(phase="Failed", containers=[pods.ended("mpi", 1)]), failed=1)
         world.later(5)
 
@@ -78,8 +75,7 @@ class TestFailure:
         assert world.told() == ["MPIJobCreated", "MPIJobRunning", "MPIJobRestarting", "MPIJobRunning"]
 
     def test_of_the_last_attempt_fails_the_job_with_the_cause(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         end = pods.ended("mpi", 137, "OOMKilled", message="last words")
         world.launcher_is(pods.launcher(phase="Failed", containers=[end]))
 
@@ -95,8 +91,7 @@ class TestFailure:
         assert world.events[-1][:2] == ("Warning", "BackoffLimitExceeded/OOMKilled")
 
     def test_what_was_said_at_the_end_stays_when_the_pods_are_gone(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.launcher_is(pods.launcher(phase="Failed", containers=[pods.ended("mpi", 3, message="last words")]))
         world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=7)
         said = world.condition("Failed")
@@ -108,8 +103,7 @@ class TestFailure:
         assert world.told().count("BackoffLimitExceeded") == 1
 
     def test_without_a_trace_is_told_as_the_job_has_it(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.launcher_is()
 
         world.finish("Failed", reason="DeadlineExceeded", message="Job was active too long")
@@ -118,8 +112,7 @@ class TestFailure:
         assert world.condition("Failed") == (True, "DeadlineExceeded", "Job was active too long")
 
     def test_of_an_elastic_jobs_worker_is_forgotten_when_it_is_back(self) -> None:
-        world = World(mpi_job(elastic={"minReplicas": 1}))
-        world.start()
+        world = started(elastic={"minReplicas": 1})
         world.workers_are(pods.worker(0), pods.worker(1, conditions=pods.lost(30)))
         world.later(50)
         assert world.condition("Running")[1] == "MPIJobWorkerFailed"
@@ -130,8 +123,7 @@ class TestFailure:
         assert world.condition("Running")[1] == "MPIJobRunning"
 
     def test_a_launcher_that_nobody_knows_the_age_of(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         pod = pods.launcher(phase="Failed", containers=[])
         del pod["metadata"]["creationTimestamp"]
         world.launcher_is(pod, failed=1)
@@ -141,8 +133,7 @@ class TestFailure:
         assert world.condition("Restarting")[2] == "launcher pod train-launcher-1 failed"
 
     def test_a_launcher_whose_pod_has_vanished(self) -> None:
-        world = World()
-        world.start()
+        world = started()
 
         world.launcher_is()
         world.later(5)
@@ -164,8 +155,7 @@ class TestTheEnd:
         ],
     )
     def test_pods_go_by_the_policy(self, policy: str, left: list[str]) -> None:
-        world = World(mpi_job(runPolicy={"cleanPodPolicy": policy}))
-        world.start()
+        world = started(runPolicy={"cleanPodPolicy": policy})
         world.launcher_is(pods.launcher(phase="Succeeded", containers=[pods.ended("mpi", 0, "Completed")]))
 
         world.finish(succeeded=1)
@@ -176,16 +166,14 @@ class TestTheEnd:
         assert world.later(60)[:-1] == []
 
     def test_is_not_what_another_condition_of_the_launcher_job_says(self) -> None:
-        world = World()
-        world.start()
+        world = started()
 
         world.finish("FailureTarget", reason="BackoffLimitExceeded")
 
         assert world.state() == "Running"
 
     def test_the_job_itself_goes_after_its_ttl(self) -> None:
-        world = World(mpi_job(runPolicy={"ttlSecondsAfterFinished": 100}))
-        world.start()
+        world = started(runPolicy={"ttlSecondsAfterFinished": 100})
         world.finish(succeeded=1)
         ended = world.seconds
         assert world.plan().again == at(ended - 3 + 100)
@@ -195,8 +183,7 @@ class TestTheEnd:
         assert writes(done) == ["delete MPIJob"]
 
     def test_is_told_before_the_job_goes_however_soon_that_is(self) -> None:
-        world = World(mpi_job(runPolicy={"ttlSecondsAfterFinished": 0}))
-        world.start()
+        world = started(runPolicy={"ttlSecondsAfterFinished": 0})
 
         world.finish(succeeded=1)
 

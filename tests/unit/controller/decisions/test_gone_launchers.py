@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mpirt.controller.model.actions import Find
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import Body, mpi_job, time
+from tests.unit.controller.jobs import Body, time
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World, writes
 
 
 def running(**policy: object) -> World:
-    world = World(mpi_job(runPolicy=policy))
-    world.start()
-    return world
+    return started(runPolicy=policy)
 
 
 def complete(world: World, kind: str = "Complete") -> Body:
@@ -28,25 +29,19 @@ def vanishes(world: World) -> None:
 
 
 class TestOneThatHadEnded:
-    def test_before_it_was_deleted_has_the_end_that_it_had(self) -> None:
+    @pytest.mark.parametrize("has_succeeded", [True, False])
+    def test_before_it_was_deleted_has_the_end_that_it_had(self, *, has_succeeded: bool) -> None:
         world = running()
-        ended = pods.launcher(phase="Succeeded", containers=[pods.ended("mpi", 0, at=world.seconds)])
-        world.launcher_is(ended, **complete(world))
+        if has_succeeded:
+            ended = pods.launcher(phase="Succeeded", containers=[pods.ended("mpi", 0, at=world.seconds)])
+            world.launcher_is(ended, **complete(world))
+        else:
+            world.launcher_is(**complete(world, "Failed"))
         world.lose_launcher_job()
 
         world.later(5)
 
-        assert world.state() == "Succeeded"
-        assert world.made["Job"] == 1
-
-    def test_with_an_error_has_failed(self) -> None:
-        world = running()
-        world.launcher_is(**complete(world, "Failed"))
-        world.lose_launcher_job()
-
-        world.later(5)
-
-        assert world.state() == "Failed"
+        assert world.state() == ("Succeeded" if has_succeeded else "Failed")
         assert world.made["Job"] == 1
 
     def test_after_it_had_lost_a_worker_is_not_believed_and_its_job_runs_again(self) -> None:
@@ -94,7 +89,6 @@ class TestOneThatNobodyHasSeenGo:
             "unknown how it ended; to run the job again, annotate it with a new value of mpirt.dev/rerun"
             in message
         )
-        assert world.job is not None
         assert world.job["status"]["completionTime"] == time(world.seconds)
         assert world.later(3600) == []
 
@@ -102,7 +96,6 @@ class TestOneThatNobodyHasSeenGo:
         world = running()
         vanishes(world)
         world.settle()
-        assert world.job is not None
 
         world.job["metadata"]["annotations"] = {"mpirt.dev/rerun": "1"}
         world.settle()
@@ -111,22 +104,15 @@ class TestOneThatNobodyHasSeenGo:
 
         assert world.made["Job"] == 2
 
-    def test_and_whose_pod_is_left_and_has_not_succeeded_is_started_again(self) -> None:
+    @pytest.mark.parametrize(("phase", "code"), [("Failed", 1), ("Succeeded", 0)])
+    def test_and_whose_pod_is_left_is_started_again_unless_it_has_succeeded(self, phase: str, code: int) -> None:
         world = running()
-        left = pods.launcher(phase="Failed", containers=[pods.ended("mpi", 1, at=world.seconds)])
+        left = pods.launcher(phase=phase, containers=[pods.ended("mpi", code, at=world.seconds)])
         vanishes(world)
         world.objects["Pod", "train-launcher-1"] = left
 
-        assert "create Job" in writes(world.settle())
-
-    def test_and_whose_pod_is_left_and_has_succeeded_is_not(self) -> None:
-        world = running()
-        left = pods.launcher(phase="Succeeded", containers=[pods.ended("mpi", 0, at=world.seconds)])
-        vanishes(world)
-        world.objects["Pod", "train-launcher-1"] = left
-
-        assert "create Job" not in writes(world.settle())
-        assert world.condition("Failed")[1] == "LauncherGone"
+        assert ("create Job" in writes(world.settle())) is (phase == "Failed")
+        assert phase == "Failed" or world.condition("Failed")[1] == "LauncherGone"
 
     def test_is_told_though_the_spec_is_invalid(self) -> None:
         world = running()
@@ -161,7 +147,6 @@ class TestOneThatTheControllerItselfHasDeleted:
     def test_ends_no_rerun(self) -> None:
         world = running(cleanPodPolicy="None")
         world.finish(succeeded=1)
-        assert world.job is not None
         world.job["metadata"]["annotations"] = {"mpirt.dev/rerun": "1"}
         deleted = world.get("Job")
 

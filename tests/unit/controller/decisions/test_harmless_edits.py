@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, container, mpi_job, parsed, template
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World, writes
 
 TEMPLATE, WORKERS, GENERATION = "mpirt.dev/template", "mpirt.dev/workers", "mpirt.dev/generation"
@@ -20,7 +21,6 @@ def running(job: Body | None = None) -> World:
 
 
 def change_template(world: World, role: str, **fields: Any) -> None:
-    assert world.job is not None
     main = {"Launcher": "mpi", "Worker": "worker"}[role]
     world.job["spec"]["mpiReplicaSpecs"][role]["template"] = template(container(main, **fields))
 
@@ -98,7 +98,6 @@ class TestAnotherVersionOfTheCrd:
 
     @staticmethod
     def serve(world: World, version: str) -> None:
-        assert world.job is not None
         world.job["apiVersion"] = version
 
     def versions(self, world: World) -> set[str]:
@@ -181,3 +180,26 @@ def test_ordinals_that_somebody_gives_the_stateful_set_are_taken_away_again() ->
 
     assert writes(world.settle()) == ["patch StatefulSet"]
     assert "ordinals" not in world.get("StatefulSet")["spec"]
+
+
+NEW = {"group-name", "mpi-job-name", "mpi-job-role", "training.kubeflow.org/replica-index"}
+
+
+@pytest.mark.parametrize("mpi", ["OpenMPI", "MPICH"])
+def test_a_job_of_an_earlier_version_is_left_as_it_is(mpi: str) -> None:
+    """Its templates lack the labels and the search domain of this version, and its workers the missing probe."""
+    probe = {"tcpSocket": {"port": 2222}}
+    worker = template(container("worker", args=["/usr/sbin/sshd", "-De"], readinessProbe=probe))
+    world = started(worker=worker, mpiImplementation=mpi, runLauncherAsWorker=True)
+    for kind in ("StatefulSet", "Job"):
+        made = world.get(kind)["spec"]["template"]
+        made["metadata"]["labels"] = {
+            name: text for name, text in made["metadata"]["labels"].items() if name not in NEW
+        }
+        made["spec"].pop("dnsConfig", None)
+    [main] = world.get("StatefulSet")["spec"]["template"]["spec"]["containers"]
+    main["readinessProbe"] = probe
+
+    assert world.settle() == []
+    world.workers_are(pods.worker(0), pods.worker(1))
+    assert world.later(600) == []

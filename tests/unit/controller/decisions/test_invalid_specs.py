@@ -10,6 +10,7 @@ import pytest
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import SETTINGS, Body, at, container, mpi_job, template
+from tests.unit.controller.started import started
 from tests.unit.controller.trainings import TrainingWorld, pods_of, training_job
 from tests.unit.controller.world import World, writes
 
@@ -19,8 +20,7 @@ PROBLEM = "spec.slotsPerWorker: expected a whole number, got 'two'"
 
 def running(**policy: Any) -> World:
     """A job that runs with the previous spec; the present one is invalid."""
-    world = World(mpi_job(runPolicy=policy))
-    world.start()
+    world = started(runPolicy=policy)
     world.change(**INVALID)
     world.settle()
     return world
@@ -40,6 +40,17 @@ def suspend(world: World) -> list[str]:
     return writes(world.settle())
 
 
+def invalid_training() -> TrainingWorld:
+    """A TrainingJob that runs, and whose spec is invalid now."""
+    world = TrainingWorld()
+    world.settle()
+    world.ready()
+    world.settle()
+    world.launcher_starts()
+    world.change(slotsPerWorker="two")
+    return world
+
+
 class TestSuspension:
     def test_removes_launcher_and_workers_and_keeps_the_problem_in_the_status(self) -> None:
         world = running()
@@ -49,14 +60,12 @@ class TestSuspension:
         assert {"delete StatefulSet", "delete Job"} <= set(done)
         assert world.state() == "Suspended"
         assert world.condition("Running") == (False, "MPIJobFailedValidation", PROBLEM)
-        assert world.job is not None
         assert "startTime" not in world.job["status"]
         assert world.later(60) == []
 
     def test_counts_pods_as_active_until_they_have_left_their_nodes(self) -> None:
         world = running()
         suspend(world)
-        assert world.job is not None
 
         world.put(pods.worker(0, deleted=60))
         world.later(10)
@@ -68,7 +77,6 @@ class TestSuspension:
 
         suspend(world)
 
-        assert world.job is not None
         assert world.job["status"]["attempts"][-1]["stopped"] == "Suspended"
 
     def test_ends_without_anything_being_created(self) -> None:
@@ -83,44 +91,29 @@ class TestSuspension:
         assert world.condition("Running") == (False, "MPIJobFailedValidation", PROBLEM)
 
     def test_is_carried_out_where_another_field_of_the_policy_is_what_is_invalid(self) -> None:
-        world = World()
-        world.start()
+        world = started()
 
         world.change(runPolicy={"suspend": True, "ttlSecondsAfterFinished": "soon", "cleanPodPolicy": "Some"})
 
         assert {"delete StatefulSet", "delete Job"} <= set(writes(world.settle()))
 
-    def test_that_is_not_valid_itself_suspends_nothing(self) -> None:
-        world = World()
-        world.start()
-
-        world.change(runPolicy={"suspend": "yes"})
-
-        assert writes(world.settle()) == ["tell MPIJobFailedValidation", "status"]
-
     @pytest.mark.parametrize(
         "spec",
         [
+            pytest.param({"runPolicy": {"suspend": "yes"}}, id="suspend"),
             pytest.param({"runPolicy": "none"}, id="the policy"),
             pytest.param({"mpiReplicaSpecs": {}}, id="the launcher"),
         ],
     )
-    def test_is_not_read_from_what_is_no_policy(self, spec: Body) -> None:
-        world = World()
-        world.start()
+    def test_that_is_not_valid_suspends_nothing(self, spec: Body) -> None:
+        world = started()
 
         world.change(**spec)
 
         assert writes(world.settle()) == ["tell MPIJobFailedValidation", "status"]
 
     def test_deletes_the_workers_of_a_training_job(self) -> None:
-        world = TrainingWorld()
-        world.settle()
-        world.ready()
-        world.settle()
-        world.launcher_starts()
-        world.change(slotsPerWorker="two")
-        assert world.job is not None
+        world = invalid_training()
 
         world.job["metadata"]["annotations"] = {"job-supervisor.kube-ai.io/job-suspended": "true"}
 
@@ -174,12 +167,7 @@ class TestAFinishedJob:
         assert writes(done) == ["delete MPIJob"]
 
     def test_of_training_gives_back_its_workers_by_default(self) -> None:
-        world = TrainingWorld()
-        world.settle()
-        world.ready()
-        world.settle()
-        world.launcher_starts()
-        world.change(slotsPerWorker="two")
+        world = invalid_training()
 
         world.finish(succeeded=1)
 
@@ -223,8 +211,7 @@ class TestADeadline:
         assert "StatefulSet" not in world.kinds()
 
     def test_holds_for_a_running_job_whose_changed_template_is_rejected(self) -> None:
-        world = World(mpi_job(runPolicy={"activeDeadlineSeconds": 100}))
-        world.start()
+        world = started(runPolicy={"activeDeadlineSeconds": 100})
         world.refuse["Job"] = Rejection("Job", "", "denied", final=False)
         world.change(
             mpiReplicaSpecs=mpi_job(launcher=template(container("mpi", image="mpi:5")))["spec"]["mpiReplicaSpecs"]

@@ -7,6 +7,7 @@ import pytest
 from mpirt.controller.model.actions import Plan
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, at, container, mpi_job, template, time
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World, writes
 
 
@@ -55,20 +56,17 @@ class TestAPlainJob:
         )
 
     def test_it_ends_with_its_launcher(self) -> None:
-        world = World()
-        world.start()
+        world = started()
 
         world.finish(succeeded=1)
 
         assert world.state() == "Succeeded"
         assert world.told() == ["MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded"]
-        assert world.job is not None
         assert world.job["status"]["startTime"] == "2026-05-04T12:00:00Z"
         assert world.job["status"]["completionTime"] == "2026-05-04T12:00:20Z"
 
     def test_a_launcher_pod_that_has_ended_well_before_its_job_takes_note_restarts_nothing(self) -> None:
-        world = World()
-        world.start()
+        world = started()
 
         world.launcher_is(pods.launcher(phase="Succeeded"), active=1)
 
@@ -76,8 +74,7 @@ class TestAPlainJob:
         assert world.state() == "Running"
 
     def test_it_costs_few_writes(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.finish(succeeded=1)
 
         world.later(3600)
@@ -85,16 +82,14 @@ class TestAPlainJob:
         assert world.writes <= 20
 
     def test_in_peace_nothing_is_done(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.later(60)
 
         assert world.later(3600) == []
         assert world.plan().again is None
 
     def test_a_controller_that_starts_anew_does_nothing(self) -> None:
-        world = World()
-        world.start()
+        world = started()
 
         assert world.plan().actions == world.plan().actions == ()
 
@@ -153,7 +148,6 @@ class TestAPlainJob:
 
     def test_that_is_being_deleted_is_let_be(self) -> None:
         world = World()
-        assert world.job is not None
         world.job["metadata"]["deletionTimestamp"] = time(1)
 
         assert world.plan() == Plan()
@@ -223,8 +217,7 @@ class TestWorkersThatAreNotReady:
 class TestWhatIsDeletedComesBack:
     @pytest.mark.parametrize("kind", ["ConfigMap", "ServiceAccount", "Role", "RoleBinding", "Service"])
     def test_an_object(self, kind: str) -> None:
-        world = World()
-        world.start()
+        world = started()
         before = world.objects.pop((kind, world.get(kind)["metadata"]["name"]))
 
         done = world.settle()
@@ -256,8 +249,7 @@ class TestWhatIsDeletedComesBack:
         assert made["metadata"]["generation"] == 1
 
     def test_the_launcher_and_it_is_said(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.launcher_is()
         world.lose_launcher_job()
 
@@ -268,8 +260,7 @@ class TestWhatIsDeletedComesBack:
         assert world.condition("Restarting")[2] == "the launcher Job was deleted"
 
     def test_the_launcher_is_held_back_while_the_one_before_is_ending(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         job = world.lose_launcher_job()
         world.objects["Pod", "train-launcher-1"]["metadata"]["deletionTimestamp"] = time(30)
 
@@ -286,8 +277,7 @@ class TestWhatIsDeletedComesBack:
         assert world.get("Job")["spec"] == job["spec"]
 
     def test_a_launcher_pod_that_was_left_without_its_job_is_deleted_first(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.lose_launcher_job()
 
         assert writes(world.settle())[:2] == ["delete Pod", "create Job"]
@@ -305,8 +295,7 @@ class TestWhatIsEditedIsPutRight:
         ],
     )
     def test_a_field(self, kind: str, change: dict[str, object]) -> None:
-        world = World()
-        world.start()
+        world = started()
         before = {**world.get(kind)["spec"]}
 
         world.edit(kind, **change)
@@ -316,8 +305,7 @@ class TestWhatIsEditedIsPutRight:
         assert world.get(kind)["spec"] == before
 
     def test_a_workers_template(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         wanted = world.get("StatefulSet")["spec"]["template"]
 
         world.edit("StatefulSet", template={"spec": {"containers": []}})
@@ -327,8 +315,7 @@ class TestWhatIsEditedIsPutRight:
         assert world.get("StatefulSet")["spec"]["template"] == wanted
 
     def test_scripts_and_what_else_was_put_beside_them(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         wanted = dict(world.get("ConfigMap")["data"])
 
         world.get("ConfigMap")["data"].update({"hostfile": "elsewhere", "more": "1"})

@@ -8,7 +8,8 @@ import pytest
 
 from mpirt.controller.model.actions import Delete
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import Body, at, mpi_job, template
+from tests.unit.controller.jobs import Body, at, template
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World, writes
 
 # A node that was found unreachable at 30, a toleration of 60 s and a grace period of 30 s.
@@ -27,8 +28,7 @@ def forced(world: World, *, at_second: float) -> bool:
 
 def running_beside(pod: Body, *, heard: float | None = None) -> World:
     """A job that runs, with a worker on node-1 and this pod."""
-    world = World()
-    world.start()
+    world = started()
     world.heard = heard
     world.workers_are(pods.worker(0), pod)
     return world
@@ -86,8 +86,7 @@ class TestThePodOfALostNode:
         assert not forced(running_beside(worker_on_node_2(phase="Failed")), at_second=600)
 
     def test_of_a_suspended_job_is_force_deleted_then_too(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.change(runPolicy={"suspend": True})
         world.settle()
         world.put(worker_on_node_2())
@@ -161,8 +160,7 @@ class TestWhenTheClusterIsAtFault:
         assert forced(running_beside(worker_on_node_2(), heard=-60), at_second=OVER)
 
     def test_where_all_nodes_are_silent_and_kubernetes_deletes_nothing_nothing_is_forced(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         silent = pods.lost(LOST)
         world.workers_are(pods.worker(0, conditions=silent), pods.worker(1, node="node-2", conditions=silent))
 
@@ -171,8 +169,7 @@ class TestWhenTheClusterIsAtFault:
     def test_where_all_nodes_are_silent_but_kubernetes_has_given_them_up_it_waits_for_five_minutes_more(
         self,
     ) -> None:
-        world = World()
-        world.start()
+        world = started()
         lost: dict[str, Any] = {"conditions": pods.given_up(LOST), "deleted": OVER}
         world.workers_are(pods.worker(0, **lost), pods.worker(1, node="node-2", **lost))
 
@@ -235,15 +232,13 @@ class TestTheDefault:
     ]
 
     def test_is_to_leave_a_lost_node_after_a_minute(self) -> None:
-        world = World()
-        world.start()
+        world = started()
 
         for kind in ("StatefulSet", "Job"):
             assert world.get(kind)["spec"]["template"]["spec"]["tolerations"] == self.OURS
 
     def test_rolls_no_job_that_runs_when_the_controller_is_upgraded(self) -> None:
-        world = World()
-        world.start()
+        world = started()
 
         for kind in ("StatefulSet", "Job"):
             del world.get(kind)["spec"]["template"]["spec"]["tolerations"]
@@ -256,8 +251,7 @@ class TestTheDefault:
         own = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 3600}
         pod = template({"name": "w", "image": "mpi:4"}, tolerations=[own])
 
-        world = World(mpi_job(worker=pod, launcher=pod))
-        world.start()
+        world = started(worker=pod, launcher=pod)
 
         for kind in ("StatefulSet", "Job"):
             assert world.get(kind)["spec"]["template"]["spec"]["tolerations"] == [own, self.OURS[0]]

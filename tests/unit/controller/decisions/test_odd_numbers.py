@@ -76,7 +76,6 @@ def a_job_that_loses_a_worker() -> World:
 
 def a_job_that_is_scaled_down() -> World:
     world = mpi(replicas=3, elastic={"minReplicas": 1, "maxReplicas": 5})
-    assert world.job is not None
     digests = dict(world.get("StatefulSet")["spec"]["template"]["metadata"]["annotations"])
     made = [pods.worker(n, containers=[pods.running("worker")]) for n in range(3)]
     for body in made:
@@ -213,7 +212,6 @@ def problems(plan: Callable[[], Plan], what: str, body: Body) -> Iterator[str]:
 )
 def test_a_plan_is_made(world: Callable[[], World]) -> None:
     made = world()
-    assert made.job is not None
     bodies = [(f"{kind} {name}", body) for (kind, name), body in made.objects.items()]
 
     found = [told for what, body in [("job", made.job), *bodies] for told in problems(made.plan, what, body)]

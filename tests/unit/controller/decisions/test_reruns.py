@@ -10,6 +10,7 @@ from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.decisions.endedjobs import RERUN, WHEN_DELETED, annotate, succeeded
 from tests.unit.controller.jobs import container, mpi_job, template, time
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World, writes
 
 
@@ -34,7 +35,6 @@ class TestItRunsAgain:
         assert writes(done)[:2] == ["delete Job", "try Job"]
         assert world.condition("Succeeded") == (False, "MPIJobRunAgain", "The job runs again.")
         assert world.state() == "Created"
-        assert world.job is not None
         assert world.job["status"]["startTime"] == time(world.seconds)
         assert "completionTime" not in world.job["status"]
 
@@ -105,7 +105,6 @@ class TestItRunsAgain:
 
     def test_not_where_nothing_tells_which_value_is_new(self) -> None:
         world = succeeded("Running")
-        assert world.job is not None
         del world.job["status"]["attempts"]
         world.objects.clear()
         annotate(world, **{RERUN: "1"})
@@ -113,8 +112,7 @@ class TestItRunsAgain:
         assert world.later(60) == []
 
     def test_what_happened_in_the_run_before_is_not_told_of_this_one(self) -> None:
-        world = World(mpi_job(runPolicy={"cleanPodPolicy": "Running"}))
-        world.start()
+        world = started(runPolicy={"cleanPodPolicy": "Running"})
         end: Any = pods.ended("mpi", 3, since=12, at=18)
         world.launcher_is(pods.launcher(phase="Failed", conditions={}, containers=[end]), failed=1)
         world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
@@ -122,7 +120,6 @@ class TestItRunsAgain:
         annotate(world, **{RERUN: "1"})
         world.later(10)
 
-        assert world.job is not None
         assert world.job["status"]["attempts"] == []
         assert world.job["status"]["rerun"] == "1"
 
@@ -132,8 +129,7 @@ class TestWhatIsInTheWay:
 
     def rejected(self, **spec: Any) -> World:
         """A job that runs, and whose changed template the API server doesn't take."""
-        world = World(mpi_job(**spec))
-        world.start()
+        world = started(**spec)
         world.refuse["Job"] = Rejection("Job", "", "denied", final=False)
         world.change(**mpi_job(launcher=template(container("mpi", image="mpi:5")), **spec)["spec"])
         world.settle()
@@ -149,10 +145,8 @@ class TestWhatIsInTheWay:
         assert world.state() == "Suspended"
 
     def test_a_status_of_a_finished_job_that_somebody_else_has_written_is_no_obstacle_more(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.finish(succeeded=1)
-        assert world.job is not None
         conditions = world.job["status"]["conditions"]
         world.job["status"]["conditions"] = [row for row in conditions if row["type"] == "Succeeded"]
         world.get("Service")["metadata"]["ownerReferences"] = []
@@ -161,19 +155,13 @@ class TestWhatIsInTheWay:
 
         assert world.condition("Running")[:2] == (False, "ErrResourceExists")
 
-    def test_a_finished_job_gives_back_its_workers(self) -> None:
-        world = self.rejected(runPolicy={"cleanPodPolicy": "Running"})
-
-        world.finish(succeeded=1)
-
-        assert world.state() == "Succeeded"
-        assert "StatefulSet" not in world.kinds()
-
-    def test_a_finished_job_gives_back_its_workers_though_its_config_map_is_refused(self) -> None:
-        world = World(mpi_job(runPolicy={"cleanPodPolicy": "Running"}))
-        world.start()
-        del world.objects["ConfigMap", "train-config"]
-        world.refuse["ConfigMap"] = Rejection("ConfigMap", "", "denied", final=False)
+    @pytest.mark.parametrize("is_at_its_end", [False, True], ids=["before its end", "at its end"])
+    def test_a_finished_job_gives_back_its_workers(self, *, is_at_its_end: bool) -> None:
+        policy = {"cleanPodPolicy": "Running"}
+        world = started(runPolicy=policy) if is_at_its_end else self.rejected(runPolicy=policy)
+        if is_at_its_end:
+            del world.objects["ConfigMap", "train-config"]
+            world.refuse["ConfigMap"] = Rejection("ConfigMap", "", "denied", final=False)
 
         world.finish(succeeded=1)
 
@@ -181,8 +169,7 @@ class TestWhatIsInTheWay:
         assert "StatefulSet" not in world.kinds()
 
     def test_a_launcher_job_that_is_held_back_and_refused_is_told(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.lose_launcher_job()
         world.refuse["Job"] = Rejection("Job", "", "denied", final=False)
 
@@ -193,8 +180,7 @@ class TestWhatIsInTheWay:
 
 class TestALauncherJobThatSomebodySuspends:
     def test_stays_suspended_and_the_job_says_so(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.edit("Job", suspend=True)
         world.launcher_is()
 

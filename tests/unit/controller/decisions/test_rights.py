@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import mpi_job, time
+from tests.unit.controller.started import started
 from tests.unit.controller.trainings import TrainingWorld, training_job
 from tests.unit.controller.world import World, writes
 
@@ -94,8 +95,7 @@ class TestANameOfAWorker:
         assert named(world) == [W0]
 
     def test_stays_named_while_the_worker_is_created_again(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.workers_are(pods.worker(0))
 
         assert "patch Role" not in writes(world.settle())
@@ -103,8 +103,7 @@ class TestANameOfAWorker:
         assert named(world) == [W0, W1]
 
     def test_is_not_named_any_more_when_the_worker_can_not_be_created(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.workers_are(pods.worker(0))
         cant_create(world, W1)
 
@@ -120,8 +119,7 @@ class TestANameOfAWorker:
         assert named(world) == [W0, W1]
 
     def test_that_was_never_a_worker_is_not_kept(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.get("Role")["rules"][0]["resourceNames"] = [W0, W1, W2, "somebodys"]
 
         world.settle()
@@ -132,16 +130,14 @@ class TestANameOfAWorker:
 class TestWhenTheJobIsOver:
     @pytest.mark.parametrize("policy", ["Running", "All"])
     def test_no_pod_is_named(self, policy: str) -> None:
-        world = World(mpi_job(runPolicy={"cleanPodPolicy": policy}))
-        world.start()
+        world = started(runPolicy={"cleanPodPolicy": policy})
 
         world.finish(succeeded=1)
 
         assert named(world) == []
 
     def test_workers_that_are_kept_are_named_until_one_is_lost(self) -> None:
-        world = World(mpi_job(runPolicy={"cleanPodPolicy": "None"}))
-        world.start()
+        world = started(runPolicy={"cleanPodPolicy": "None"})
         world.finish(succeeded=1)
         assert named(world) == [W0, W1]
 
@@ -151,8 +147,7 @@ class TestWhenTheJobIsOver:
         assert named(world) == []
 
     def test_no_pod_of_a_suspended_job_is_named_and_all_are_when_it_goes_on(self) -> None:
-        world = World()
-        world.start()
+        world = started()
         world.change(runPolicy={"suspend": True})
         world.settle()
         assert named(world) == []
@@ -165,8 +160,7 @@ class TestWhenTheJobIsOver:
         assert named(world) == [W0, W1]
 
     def test_what_is_deleted_comes_first_lest_a_refusal_keeps_it(self) -> None:
-        world = World(mpi_job(runPolicy={"cleanPodPolicy": "Running"}))
-        world.start()
+        world = started(runPolicy={"cleanPodPolicy": "Running"})
 
         world.finish(succeeded=1)
 

@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.model.actions import Delete, Plan
+from mpirt.controller.model.actions import Plan
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import SETTINGS, UID, Body, at, mpi_job, time
+from tests.unit.controller.jobs import SETTINGS, UID, Body, mpi_job, time
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World, writes
 
 BY_THE_JOB = {"kind": "MPIJob", "name": "train"}
 CLAIM = {"managedBy": "mpirt.dev/controller"}
 CONFIG = "ConfigMap train-config"
 LEFT = (
-    " was made by another controller, such as mpi-operator or training-operator, and no launcher has started; "
-    "the job is left to that controller. If that one no longer runs, set spec.runPolicy.managedBy to "
-    "mpirt.dev/controller to have the job run here"
+    " was made by another controller, such as mpi-operator or training-operator, and the job is left to that "
+    "controller. To run the job here, delete it and create it again; set spec.runPolicy.managedBy to "
+    "mpirt.dev/controller if that controller still runs"
 )
 
 
@@ -44,7 +45,6 @@ def bare_worker(ordinal: int, **fields: Any) -> Body:
 def begun(*bodies: Body, conditions: list[Body] | None = None, **spec: Any) -> World:
     """What mpi-operator leaves of a job before it is ready for a launcher: its ConfigMap, and more."""
     world = World(mpi_job(**spec))
-    assert world.job is not None
     created = {
         "type": "Created",
         "status": "True",
@@ -61,7 +61,6 @@ def ended(kind: str = "Succeeded", **spec: Any) -> World:
     """A job that it has run to its end."""
     row = {"type": kind, "status": "True", "reason": f"MPIJob{kind}", "message": "over"}
     world = begun(conditions=[row], **spec)
-    assert world.job is not None
     world.job["status"]["completionTime"] = time(-86400)
     return world
 
@@ -117,7 +116,6 @@ class TestJobsThatItRuns:
         self, conditions: list[Body], replicas: Body
     ) -> None:
         world = begun(bare_worker(0), conditions=conditions)
-        assert world.job is not None
         world.job["status"]["replicaStatuses"] = replicas
 
         assert world.later(600) == []
@@ -132,101 +130,77 @@ class TestJobsThatItRuns:
 
 
 class TestJobsThatItHasNotStarted:
-    def test_are_left_alone_and_say_why_once_nothing_has_happened_for_a_minute(self) -> None:
-        world = begun(bare_worker(0, created=20))
-        assert world.plan() == Plan(again=at(80))
+    @pytest.mark.parametrize("run_policy", [{}, CLAIM], ids=["no manager is named", "we are named"])
+    @pytest.mark.parametrize(
+        ("bodies", "first"),
+        [
+            pytest.param([bare_worker(0)], CONFIG, id="its ConfigMap and a worker"),
+            pytest.param([launcher_job(suspend=True)], CONFIG, id="a launcher Job without a pod"),
+            pytest.param([bare_worker(0, deleted=30)], CONFIG, id="a worker that terminates"),
+        ],
+    )
+    def test_are_left_alone_and_report_the_remedy_once(
+        self, bodies: list[Body], first: str, run_policy: Body
+    ) -> None:
+        world = begun(*bodies, runPolicy=run_policy)
 
-        done = world.later(80)
+        done = world.settle()
 
         assert writes(done) == ["tell MPIJobRunByAnother", "status"]
-        assert world.condition("Running") == (False, "MPIJobRunByAnother", CONFIG + LEFT)
+        assert world.condition("Running") == (False, "MPIJobRunByAnother", first + LEFT)
         assert world.condition("Created") == (True, "MPIJobCreated", "MPIJob ml/train is created.")
-        assert world.events[-1] == ("Warning", "MPIJobRunByAnother", CONFIG + LEFT)
+        assert world.events[-1] == ("Warning", "MPIJobRunByAnother", first + LEFT)
         assert world.later(600) == []
 
-    def test_are_told_once_though_the_other_controller_writes_its_own_counts_over_ours(self) -> None:
-        """mpi-operator keeps conditions that it has nothing to say of, and makes the rest of the status anew."""
+    def test_report_once_though_the_other_controller_writes_its_own_counts_over_ours(self) -> None:
+        """mpi-operator keeps conditions that it does not know, and writes the rest of the status anew."""
         world = begun(bare_worker(0))
-        world.later(61)
-        assert world.job is not None
+        world.settle()
 
         world.job["status"]["replicaStatuses"] = {"Worker": {"active": 1}}
 
         assert world.later(600) == []
 
-    def test_are_told_by_a_worker_where_nothing_else_is_known(self) -> None:
+    @pytest.mark.parametrize(
+        ("put", "first"),
+        [
+            pytest.param(lambda: bare_worker(0), "Pod train-worker-0", id="a worker"),
+            pytest.param(lambda: launcher_job(suspend=True), "Job train-launcher", id="a launcher Job"),
+        ],
+    )
+    def test_report_the_one_object_that_is_known(self, put: Any, first: str) -> None:
         world = World()
-        world.put(bare_worker(0))
+        world.put(put())
 
-        world.later(61)
+        world.settle()
 
-        assert world.condition("Running") == (False, "MPIJobRunByAnother", "Pod train-worker-0" + LEFT)
+        assert world.condition("Running") == (False, "MPIJobRunByAnother", first + LEFT)
 
-    def test_are_told_nothing_while_they_are_suspended(self) -> None:
+    def test_report_nothing_while_they_are_suspended(self) -> None:
         assert begun(launcher_job(suspend=True), runPolicy={"suspend": True}).later(600) == []
 
-    def test_are_told_nothing_of_a_spec_that_we_could_not_act_on(self) -> None:
+    def test_report_nothing_about_a_spec_that_we_could_not_act_on(self) -> None:
         assert begun(slotsPerWorker=-1).later(600) == []
 
-    def test_of_no_known_age_are_left_in_silence(self) -> None:
-        world = begun()
-        assert world.job is not None
-        del world.job["metadata"]["creationTimestamp"]
-        del world.get("ConfigMap")["metadata"]["creationTimestamp"]
+    def test_run_here_when_the_objects_of_the_other_controller_are_deleted(self) -> None:
+        world = begun(bare_worker(0))
+        world.settle()
+        world.objects.clear()
 
-        assert world.later(600) == []
-
-    def test_are_taken_over_where_we_are_named_as_the_manager(self) -> None:
-        world = begun(launcher_job(suspend=True), bare_worker(0), bare_worker(1), runPolicy=CLAIM)
-
-        done = writes(world.settle())
-
-        assert done[:3] == ["delete Job", "delete Pod", "delete Pod"]
-        assert "patch ConfigMap" in done
-        assert done.index("delete Pod") < done.index("patch ConfigMap") < done.index("create StatefulSet")
-        world.later(10)
-        assert world.condition("Running") == (False, "MPIJobWorkersNotReady", "0 of 2 workers are Ready")
-
-    def test_are_taken_over_when_their_pods_are_gone(self) -> None:
-        world = begun(bare_worker(0, deleted=30), runPolicy=CLAIM)
-
-        assert writes(world.settle()) == ["status"]
-        assert world.condition("Running") == (
-            False,
-            "MPIJobWorkersNotReady",
-            "taking the job over; waiting for Pod train-worker-0 of another controller to terminate",
-        )
-        assert world.plan().again == at(30)
-
-        del world.objects["Pod", "train-worker-0"]
         assert "create StatefulSet" in writes(world.settle())
 
-    def test_wait_for_their_launcher_job_to_be_gone(self) -> None:
-        job = launcher_job()
-        job["metadata"]["deletionTimestamp"] = time(30)
-        world = begun(job, runPolicy=CLAIM)
-
-        assert writes(world.settle()) == ["status"]
-
-    def test_lose_a_pod_that_came_while_only_our_config_map_was_there(self) -> None:
+    def test_keep_a_pod_that_came_while_only_our_config_map_was_there(self) -> None:
         world = World(mpi_job(runPolicy=CLAIM))
         world.settle()
         del world.objects["StatefulSet", "train-worker"]
         world.put(bare_worker(0))
 
-        plan = world.plan()
-
-        assert plan.actions[0] == Delete(
-            "Pod",
-            "train-worker-0",
-            "uid-of-train-worker-0",
-            "made by another controller, and the job names this one as its manager",
-        )
+        assert writes(world.settle()) == ["tell MPIJobRunByAnother", "status"]
+        assert world.condition("Running") == (False, "MPIJobRunByAnother", "Pod train-worker-0" + LEFT)
 
 
 def test_a_job_of_ours_is_ours_whatever_pods_another_controller_makes_for_it() -> None:
-    world = World()
-    world.start()
+    world = started()
 
     world.put(pods.pod("train-worker-2", owner=UID, made_by=BY_THE_JOB))
 

@@ -13,13 +13,13 @@ import pytest
 
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import SETTINGS, Body, mpi_job
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World, writes
 
 
 def suspended(*left: Body) -> World:
     """A job that ran and was suspended; of its pods these are left."""
-    world = World()
-    world.start()
+    world = started()
     world.change(runPolicy={"suspend": True})
     world.settle()
     leave(world, *left)
@@ -35,7 +35,6 @@ def leave(world: World, *left: Body) -> None:
 
 
 def active(world: World) -> tuple[Any, Any]:
-    assert world.job is not None
     counts = world.job["status"]["replicaStatuses"]
     return tuple(counts.get(role, {}).get("active", 0) for role in ("Launcher", "Worker"))
 
@@ -58,8 +57,7 @@ def test_pods_are_active_until_they_have_left_their_nodes(left: list[Body], coun
 
 
 def test_a_previous_launcher_that_still_runs_is_active_when_the_job_is_not_suspended() -> None:
-    world = World()
-    world.start()
+    world = started()
 
     world.put(pods.launcher("train-launcher-old", owner="gone", deleted=60))
     world.later(10)

@@ -7,6 +7,7 @@ from typing import Any
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, mpi_job, template
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World, writes
 
 
@@ -49,10 +50,8 @@ def test_a_job_without_workers_runs_and_ends() -> None:
 
 
 def test_workers_that_are_taken_out_of_the_spec_go() -> None:
-    world = World()
-    world.start()
+    world = started()
 
-    assert world.job is not None
     del world.job["spec"]["mpiReplicaSpecs"]["Worker"]
     world.settle()
 
@@ -74,7 +73,6 @@ def test_a_job_without_workers_keeps_to_its_template() -> None:
     world.launcher_is(pods.launcher(), active=1)
     world.settle()
 
-    assert world.job is not None
     world.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"] = template({"name": "mpi", "image": "mpi:5"})
 
     assert "delete Job" in writes(world.settle())

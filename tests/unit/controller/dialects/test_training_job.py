@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 
 from mpirt.controller.dialects.scalers import read_scaler
-from mpirt.controller.dialects.training_job import TRAINING
-from mpirt.controller.dialects.training_status import phase_of, read_status, write_status
+from mpirt.controller.dialects.training_job import TRAINING, phase_of, read_status, write_status
 from mpirt.controller.model.conditions import Condition, JobStatus, Type
 from mpirt.controller.model.objectnames import PATIENCE_ANNOTATION
-from mpirt.controller.model.roster import Change, Drain, Roster, Source
-from mpirt.controller.model.roster_records import read_roster, write_roster
+from mpirt.controller.model.roster import Change, Drain, Roster, Source, read_roster, write_roster
 from mpirt.controller.model.spec import CleanPods, JobKey, Restart
 from mpirt.errors import SpecError
 from tests.unit.controller.badspecs import put
@@ -23,7 +21,7 @@ KEY = JobKey("TrainingJob", "ml", "elastic")
 
 
 class TestTheSpec:
-    def test_what_is_not_said_has_et_operators_defaults(self) -> None:
+    def test_fields_that_are_missing_have_et_operators_defaults(self) -> None:
         spec = TRAINING.parse(training_job(replicas=None, least=None, most=None))
 
         assert spec.workers.names == ("elastic-worker-0",)
@@ -37,7 +35,7 @@ class TestTheSpec:
         ("asked", "limits", "slots"),
         [(None, {"nvidia.com/gpu": 4}, 4), (2, {"nvidia.com/gpu": "4"}, 2), (None, {"cpu": 8}, 1), (None, {}, 1)],
     )
-    def test_a_worker_has_as_many_slots_as_gpus_unless_the_job_says_otherwise(
+    def test_a_worker_has_as_many_slots_as_gpus_unless_the_job_sets_them(
         self, asked: int | None, limits: dict[str, Any], slots: int
     ) -> None:
         worker = template(container("worker", resources={"limits": limits}))
@@ -71,7 +69,7 @@ class TestTheSpec:
         assert problem in str(caught.value)
 
     @pytest.mark.parametrize(("written", "seconds"), [("600", 600), ("0", None), ("", None)])
-    def test_an_annotation_of_arena_says_how_long_it_waits(self, written: str, seconds: int | None) -> None:
+    def test_an_annotation_of_arena_sets_how_long_it_waits(self, written: str, seconds: int | None) -> None:
         job = training_job(annotations={PATIENCE_ANNOTATION: written})
 
         assert TRAINING.parse(job).run.patience == seconds
@@ -86,7 +84,7 @@ class TestTheSpec:
 
     @pytest.mark.parametrize(
         ("manager", "ours", "claimed"),
-        [(None, True, False), ("mpirt.dev/controller", True, True), ("somebody.else/controller", False, False)],
+        [(None, True, False), ("mpirt.dev/controller", True, True), ("example.com/controller", False, False)],
     )
     def test_an_annotation_names_the_manager(self, manager: str | None, *, ours: bool, claimed: bool) -> None:
         job = training_job(annotations={"mpirt.dev/managed-by": manager} if manager else None)
@@ -157,7 +155,7 @@ class TestScalers:
 
         assert read_scaler(Source.SCALE_OUT, body).problem == "spec.toAdd.count: is missing"
 
-    def test_the_time_limit_is_a_minute_unless_it_says_otherwise(self) -> None:
+    def test_the_time_limit_is_a_minute_by_default(self) -> None:
         body = scaler("ScaleOut", "out", {"toAdd": {"count": 1}}, created=0)
 
         assert read_scaler(Source.SCALE_OUT, body).seconds == 60

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpirt.controller.decisions.planner import Around
 from mpirt.controller.gputasks.decide import GPU_TASKS
 from mpirt.controller.model.actions import Plan
-from mpirt.controller.observed.observe import slim
+from mpirt.controller.observed.observe import Circumstances
+from mpirt.controller.observed.slim import slim
 from tests.unit.controller.jobs import Body, at, time
 from tests.unit.controller.pods import ended, running
 from tests.unit.controller.world import World
@@ -57,12 +57,11 @@ class TaskWorld(World):
 
     def plan(self) -> Plan:
         """What would be done now."""
-        assert self.job is not None
         cached: dict[str, list[Body]] = {}
         for (kind, _), body in self.objects.items():
             cached.setdefault(kind, []).append(slim(kind, body))
         heard = None if self.heard is None else at(self.heard)
-        around = Around(self.settings, self.now, departed=self.departed, nodes=self.nodes, heard=heard)
+        around = Circumstances(self.settings, self.now, departed=self.departed, nodes=self.nodes, heard=heard)
         return GPU_TASKS.decide(self.job, cached, self.rejections, around)
 
     # -- the pod --------------------------------------------------------------------------------------------------
@@ -102,7 +101,7 @@ class TaskWorld(World):
         self.seconds += 60
 
     def ends(self, code: int, reason: str = "", *, message: str = "") -> None:
-        """Its container ends by itself, or as it is told to."""
+        """Its container ends by itself, or on request."""
         why = reason or ("Completed" if code == 0 else "Error")
         container = ended("gpu-task", code, why, message=message, at=self.seconds)
         status = self.pod["status"]
@@ -110,7 +109,7 @@ class TaskWorld(World):
         status["conditions"] = [row for row in status["conditions"] if row["type"] == "DisruptionTarget"]
 
     def is_to_go(self, disruption: str = "", *, grace: int = 30) -> None:
-        """Somebody deletes it: a person, or for this reason Kubernetes."""
+        """It is deleted: by a person, or for this reason by Kubernetes."""
         metadata = self.pod["metadata"]
         metadata |= {"deletionTimestamp": time(self.seconds + grace), "deletionGracePeriodSeconds": grace}
         if disruption:
@@ -126,11 +125,10 @@ class TaskWorld(World):
         self.seconds += 31
         self.departed.clear()
 
-    # -- what is said ---------------------------------------------------------------------------------------------
+    # -- its status ---------------------------------------------------------------------------------------------
 
     @property
     def status(self) -> Body:
-        assert self.job is not None
         found: Body = self.job.get("status", {})
         return found
 
@@ -141,5 +139,4 @@ class TaskWorld(World):
     def change(self, **spec: Any) -> None:
         """Its user edits it."""
         super().change(**spec)
-        assert self.job is not None
         self.job["metadata"]["generation"] += 1

@@ -50,7 +50,7 @@ class TestAChange:
         assert isinstance(deletion, Delete)
         assert deletion.version == "7"
 
-    def test_a_task_that_runs_is_told_and_left_alone(self) -> None:
+    def test_a_change_of_a_task_that_runs_is_reported_and_its_pod_left_alone(self) -> None:
         world = TaskWorld()
         world.start()
         world.change(memory="32Gi")
@@ -63,7 +63,7 @@ class TestAChange:
         )
         assert world.why() == ("Running", "GPUTaskRunning")
 
-    def test_nothing_is_said_any_more_when_the_change_is_undone(self) -> None:
+    def test_the_condition_is_gone_when_the_change_is_undone(self) -> None:
         world = TaskWorld()
         world.start()
         world.change(memory="32Gi")

@@ -1,4 +1,4 @@
-"""A task's life: what is created, deleted and told when its pod has come so far."""
+"""A task's life: what is created, deleted and reported as its pod comes and goes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.unit.controller.world import writes
 
 
 def foreign(**metadata: object) -> Body:
-    """A pod of the task's name that somebody else has created."""
+    """A pod of the task's name of another owner."""
     return {"kind": "Pod", "metadata": {"name": "train", "namespace": "ml", **metadata}, "spec": {}, "status": {}}
 
 
 class TestAnUndisturbedTask:
-    def test_its_pod_is_created_then_this_is_told(self) -> None:
+    def test_its_pod_is_created_then_this_is_reported(self) -> None:
         world = TaskWorld()
 
         assert writes(world.settle()) == ["create Pod", "tell GPUTaskPodCreated", "status"]
@@ -38,7 +38,7 @@ class TestAnUndisturbedTask:
 
         assert world.later(3600) == []
 
-    def test_its_status_says_where_and_since_when_it_runs(self) -> None:
+    def test_the_status_of_a_task_has_the_node_and_the_time_of_its_start(self) -> None:
         world = TaskWorld()
         world.start()
 
@@ -51,7 +51,7 @@ class TestAnUndisturbedTask:
         }
         assert world.condition("Running") == (True, "GPUTaskRunning", "pod train runs on node node-1")
 
-    def test_its_success_is_told_with_the_time_of_its_end(self) -> None:
+    def test_its_success_is_reported_with_the_time_of_its_end(self) -> None:
         world = TaskWorld()
         world.start()
         world.ends(0)
@@ -67,12 +67,11 @@ class TestAnUndisturbedTask:
 
     def test_a_task_that_is_being_deleted_is_left_to_the_garbage_collector(self) -> None:
         world = TaskWorld()
-        assert world.job is not None
         world.job["metadata"]["deletionTimestamp"] = time(1)
 
         assert world.settle() == []
 
-    def test_a_pod_that_has_a_node_is_told_later_together_with_what_follows(self) -> None:
+    def test_the_node_of_a_pod_is_reported_later_together_with_what_follows(self) -> None:
         world = TaskWorld()
         world.settle()
         world.seconds += 1
@@ -133,7 +132,7 @@ class TestFailures:
         world.change(cpu="2")
         assert world.settle() == []
 
-    def test_a_pod_that_has_ended_and_is_gone_before_anybody_looked_is_the_end(self) -> None:
+    def test_a_pod_that_has_ended_and_is_gone_between_two_looks_is_the_end(self) -> None:
         world = TaskWorld()
         world.start()
         world.ends(0)
@@ -143,7 +142,7 @@ class TestFailures:
 
 
 class TestWaiting:
-    def test_it_says_why_no_node_takes_it(self) -> None:
+    def test_a_task_that_finds_no_node_reports_why(self) -> None:
         world = TaskWorld()
         world.settle()
         world.unscheduled()
@@ -162,7 +161,7 @@ class TestWaiting:
         assert world.settle() == []
         assert writes(world.later(9)) == ["status"]
 
-    def test_it_says_that_its_image_cannot_be_pulled(self) -> None:
+    def test_an_image_that_cannot_be_pulled_is_reported(self) -> None:
         world = TaskWorld()
         world.settle()
         world.pod_is("Pending", node="node-1", containerStatuses=[waiting("gpu-task", "ErrImagePull")])
@@ -171,7 +170,7 @@ class TestWaiting:
         assert world.why() == ("Pending", "GPUTaskNotStarting")
         assert "ImagePullBackOff: image mpi:4 can't be pulled" in world.condition("Running")[2]
 
-    def test_it_says_what_the_api_server_has_against_its_pod(self) -> None:
+    def test_a_pod_that_the_api_server_refuses_is_reported_with_its_message(self) -> None:
         world = TaskWorld()
         world.refuse["Pod"] = Rejection(
             "Pod", "", "no PriorityClass with name gpu-low-priority was found", final=False
@@ -190,7 +189,7 @@ class TestWaiting:
 
         assert writes(world.settle())[0] == "create Pod"
 
-    def test_an_invalid_task_is_told_which_field_is_wrong(self) -> None:
+    def test_an_invalid_field_of_a_task_is_reported(self) -> None:
         world = TaskWorld(gpu_task(memory="16gi"))
         world.settle()
 
@@ -215,7 +214,7 @@ class TestAPodOfSomebodyElse:
         world.put(foreign())
         world.settle()
 
-        assert "belongs to nobody" in world.condition("Running")[2]
+        assert "has no owner" in world.condition("Running")[2]
 
     def test_the_task_continues_when_the_name_is_free(self) -> None:
         world = TaskWorld()

@@ -33,7 +33,7 @@ class TestALostPod:
         world.goes()
         assert writes(world.settle()) == ["create Pod"]
 
-    def test_a_process_that_ends_well_because_it_was_told_to_has_not_succeeded(self) -> None:
+    def test_a_process_that_ends_well_on_request_has_not_succeeded(self) -> None:
         world = TaskWorld()
         world.start()
         world.is_to_go("PreemptionByScheduler")
@@ -88,7 +88,7 @@ class TestALostPod:
             f"pod train was lost with its node node-1 ({reason}); the task runs again"
         )
 
-    def test_a_pod_that_its_node_has_told_to_end_makes_way_for_another(self) -> None:
+    def test_a_pod_that_its_node_ends_makes_way_for_another(self) -> None:
         world = TaskWorld()
         world.start()
         world.pod["status"]["conditions"].append(
@@ -98,7 +98,7 @@ class TestALostPod:
 
         assert writes(world.settle()) == ["tell GPUTaskEvicted", "status", "delete Pod", "create Pod"]
 
-    def test_what_was_told_is_not_told_again_before_the_pod_is_deleted(self) -> None:
+    def test_a_loss_is_reported_once_before_the_pod_is_deleted(self) -> None:
         world = TaskWorld()
         world.start()
         world.pod_is("Failed", node="node-1", reason="Evicted", message="disk")
@@ -108,7 +108,7 @@ class TestALostPod:
 
         assert writes(world.plan().actions) == ["delete Pod"]
 
-    def test_a_pod_that_vanished_while_nobody_looked_is_created_again(self) -> None:
+    def test_a_pod_that_vanished_between_two_looks_is_created_again(self) -> None:
         world = TaskWorld()
         world.start()
         world.goes()

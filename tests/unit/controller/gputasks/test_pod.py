@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mpirt.controller.gputasks.pod import task_pod
-from mpirt.controller.gputasks.reading import parse
+from mpirt.controller.gputasks.spec import parse
 from mpirt.controller.model.spec import Settings
 from tests.unit.controller.gputasks.taskworld import FIELDS, UID, gpu_task
 from tests.unit.controller.jobs import SETTINGS, Body

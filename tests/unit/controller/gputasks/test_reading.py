@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.gputasks.reading import KIND, RULES, parse
-from mpirt.controller.gputasks.spec import DEFAULT_IMAGE, LONGEST_NAME
-from mpirt.controller.gputasks.status import Condition, Phase, TaskStatus, Type, read_status, write_status
+from mpirt.controller.gputasks.spec import DEFAULT_IMAGE, KIND, LONGEST_NAME, RULES, parse
+from mpirt.controller.gputasks.status import Phase, TaskStatus, read_status, write_status
+from mpirt.controller.model.conditions import Condition, Type
 from mpirt.errors import SpecError
 from tests.unit.controller.gputasks.taskworld import FIELDS, gpu_task, named_task
 from tests.unit.controller.jobs import NOON, Body
@@ -156,7 +156,6 @@ class TestTheSchema:
 
 
 class TestTheStatus:
-    CONDITION = Condition(True, "GPUTaskFailed", "words", NOON, NOON)  # noqa: FBT003  as it is defined
     WHOLE = TaskStatus(
         phase=Phase.FAILED,
         pod="train",
@@ -167,9 +166,10 @@ class TestTheStatus:
         started=NOON,
         completed=NOON,
         generation=3,
-        running=CONDITION,
-        outdated=CONDITION,
-        end=CONDITION,
+        conditions={
+            kind: Condition(kind, status=True, reason="GPUTaskFailed", message="words", changed=NOON, updated=NOON)
+            for kind in (Type.RUNNING, Type.OUTDATED, Type.FAILED)
+        },
     )
 
     def test_what_is_written_is_read_back(self) -> None:

@@ -9,21 +9,20 @@ from typing import Any
 
 from mpirt.controller.cluster.link import Away
 from mpirt.controller.cluster.questions import Output, Questions
-from mpirt.controller.decisions.planner import JobPlanner
+from mpirt.controller.decisions.decide import JobPlanner
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.dialects.training_job import TRAINING
-from mpirt.controller.loop.reconcile import Reconciler, Turn
-from mpirt.controller.model.actions import Action, Create, WriteStatus
-from mpirt.controller.model.outcomes import Done, Outcome
+from mpirt.controller.loop.reconcile import Access, Leader, Reconciler, Turn
+from mpirt.controller.model.actions import Action, Create, Done, Outcome, WriteStatus
 from mpirt.controller.model.reading import Body
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.monitoring.logs import LineLog, logfmt
 from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.controller.observed.store import Store
-from tests.unit.controller.jobs import SETTINGS, at, mpi_job, time
+from tests.unit.controller.jobs import SETTINGS, at, time
+from tests.unit.controller.started import started
 from tests.unit.controller.trainings import TrainingWorld, training_job
-from tests.unit.controller.world import World
 
 
 class NoPods:
@@ -51,18 +50,11 @@ class Ground:
         """By kind and name what is read."""
         self.metrics = Metrics()
         self._store = Store([dialect.resource.kind], clock=self._clock)
-        self._reconciler = Reconciler(
-            [JobPlanner(dialect)],
-            SETTINGS,
-            store=self._store,
-            cluster=self,
-            log=LineLog(io.StringIO(), logfmt, lambda: datetime.now(UTC)),
-            witness=self.metrics,
-            asked=Questions(NoPods(), clock=self._clock, answered=lambda _: None),
-            clock=self._clock,
-            heard=lambda: at(-3600),
-            may_act=lambda: True,
-        )
+        questions = Questions(NoPods(), clock=self._clock, answered=lambda _: None)
+        log = LineLog(io.StringIO(), logfmt, lambda: datetime.now(UTC))
+        access = Access(self, questions, log, self.metrics)
+        leader = Leader(self._clock, heard=lambda: at(-3600), may_act=lambda: True)
+        self._reconciler = Reconciler([JobPlanner(dialect)], SETTINGS, self._store, access, leader)
         for number, body in enumerate(bodies, 1):
             self.see({**body, "metadata": {**body["metadata"], "resourceVersion": str(number)}})
 
@@ -135,8 +127,7 @@ class Ground:
 
 def ended(*, is_told: bool = False) -> Ground:
     """A job that has just ended, and whose workers are to go, once its status tells the end."""
-    world = World(mpi_job(runPolicy={"cleanPodPolicy": "Running"}))
-    world.start()
+    world = started(runPolicy={"cleanPodPolicy": "Running"})
     job = world.get("Job")
     job["status"] = {
         "succeeded": 1,
@@ -146,17 +137,14 @@ def ended(*, is_told: bool = False) -> Ground:
     world.seconds = 40
     for action in world.plan().actions if is_told else ():
         world.carry_out(action)
-    assert world.job is not None
     return Ground(world.job, *world.objects.values())
 
 
 def running(*, edited: bool = True) -> Ground:
     """A job that runs, and whose ConfigMap somebody may have edited."""
-    world = World()
-    world.start()
+    world = started()
     if edited:
         world.get("ConfigMap")["data"]["hostfile"] = "edited"
-    assert world.job is not None
     return Ground(world.job, *world.objects.values())
 
 
@@ -165,7 +153,6 @@ def begun(replicas: int) -> Ground:
     world = TrainingWorld(training_job(replicas=replicas, most=replicas))
     for action in world.plan().actions:
         world.carry_out(action)
-    assert world.job is not None
     return Ground(world.job, *world.objects.values(), dialect=TRAINING)
 
 

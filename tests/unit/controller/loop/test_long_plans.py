@@ -9,7 +9,7 @@ import pytest
 
 from mpirt.controller.dialects.training_job import SUSPENDED_ANNOTATION
 from mpirt.controller.loop.reconcile import Result
-from mpirt.controller.model.outcomes import Refused, Unavailable
+from mpirt.controller.model.actions import Refused, Unavailable
 from tests.unit.controller.jobs import mpi_job
 from tests.unit.controller.loop.ground import Ground, begun, created
 from tests.unit.controller.world import writes

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from mpirt.controller.loop.reconcile import Result, resync
-from mpirt.controller.model.actions import Create
-from mpirt.controller.model.outcomes import Refused
+from mpirt.controller.model.actions import Create, Refused
 from mpirt.controller.model.spec import JobKey
 from tests.unit.controller.jobs import at, mpi_job
 from tests.unit.controller.loop.ground import Ground, running

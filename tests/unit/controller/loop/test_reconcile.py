@@ -7,11 +7,23 @@ from typing import Any
 import pytest
 
 from mpirt.controller.loop.reconcile import Result
-from mpirt.controller.model.actions import Create, Delete, Patch, WriteStatus
-from mpirt.controller.model.outcomes import Conflict, Done, Exists, Missing, Outcome, Refused, Unavailable
+from mpirt.controller.model.actions import (
+    Conflict,
+    Create,
+    Delete,
+    Done,
+    Exists,
+    Missing,
+    Outcome,
+    Patch,
+    Refused,
+    Unavailable,
+    WriteStatus,
+)
 from tests.unit.controller.jobs import UID, Body, at, mpi_job
 from tests.unit.controller.loop.ground import Ground, ended, running
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.started import started
+from tests.unit.controller.world import writes
 
 
 class TestAWebhookThatIsDown:
@@ -65,21 +77,21 @@ class TestTheEndIsTold:
         assert ground.status()["Succeeded"][0] == "True"
         assert writes(ground.asked) == ["tell MPIJobSucceeded", "status"]
 
-    def test_though_no_more_events_are_taken(self) -> None:
+    @pytest.mark.parametrize(
+        ("no", "is_written"),
+        [
+            pytest.param(Refused("exceeded quota: count/events", final=False), True, id="events are refused"),
+            pytest.param(Unavailable("no answer within 5 s"), False, id="the server does not answer"),
+        ],
+    )
+    def test_unless_the_server_does_not_answer(self, no: Outcome, *, is_written: bool) -> None:
         ground = ended()
-        ground.answers["Create Event"] = Refused("exceeded quota: count/events", final=False)
+        ground.answers["Create Event"] = no
 
         assert ground.look(40).result is Result.FAILED
 
-        assert ground.status()["Succeeded"][0] == "True"
-
-    def test_later_if_the_server_does_not_answer(self) -> None:
-        ground = ended()
-        ground.answers["Create Event"] = Unavailable("no answer within 5 s")
-
-        assert ground.look(40).result is Result.FAILED
-
-        assert writes(ground.asked) == ["tell MPIJobSucceeded"]
+        assert writes(ground.asked) == ["tell MPIJobSucceeded", *(["status"] if is_written else [])]
+        assert not is_written or ground.status()["Succeeded"][0] == "True"
 
     @pytest.mark.parametrize(
         "no",
@@ -258,35 +270,26 @@ class TestWhatAnotherControllerHasMade:
         assert ground.look().result is Result.SETTLED
         assert ground.asked == []
 
-    def test_is_out_of_the_way_as_soon_as_it_is_deleted(self) -> None:
+    @pytest.mark.parametrize("launcher_job", [True, False], ids=["with a launcher Job", "without one"])
+    def test_is_reported_if_no_launcher_has_started(self, *, launcher_job: bool) -> None:
         ground = self.ground()
-
-        ground.look()
-        assert [action.name for action in ground.asked if isinstance(action, Delete)] == ["train-launcher"]
-
-        ground.look()
-        assert [action.name for action in ground.asked if isinstance(action, Patch)] == ["train-config"]
-
-    def test_may_lack_a_launcher_job(self) -> None:
-        ground = self.ground()
-        del ground.there["Job", "train-launcher"]
-        ground.look()
+        if not launcher_job:
+            del ground.there["Job", "train-launcher"]
 
         ground.look()
 
-        assert [action.name for action in ground.asked if isinstance(action, Patch)] == ["train-config"]
+        assert ground.status()["Running"][1] == "MPIJobRunByAnother"
+        assert not [action for action in ground.asked if isinstance(action, Delete | Patch)]
 
 
 class TestALauncherJobThatNoWatchShows:
     @staticmethod
     def missing() -> tuple[Ground, Body]:
         """A job that runs, and its launcher Job, of which no watch has told."""
-        world = World()
-        world.start()
+        world = started()
         job = world.get("Job")
         world.launcher_is()
         del world.objects["Job", "train-launcher"]
-        assert world.job is not None
         return Ground(world.job, *world.objects.values()), {**job, "metadata": {**job["metadata"], "labels": {}}}
 
     def test_is_the_jobs_own_if_it_is_there_all_the_same(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpirt.controller.loop.reconcile import Result
-from mpirt.controller.model.outcomes import Exists, Refused
+from mpirt.controller.model.actions import Exists, Refused
 from tests.support import sizes
 from tests.unit.controller.loop.ground import Ground, begun, created
 from tests.unit.controller.world import writes

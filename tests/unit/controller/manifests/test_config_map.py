@@ -53,7 +53,7 @@ class TestTheHostfile:
             pytest.param("MPICH", "train-worker-0:0\ntrain-worker-1:0\n", id="MPICH"),
         ],
     )
-    def test_has_no_slots_where_the_user_says_0(self, mpi: str, text: str) -> None:
+    def test_has_no_slots_where_the_user_sets_0(self, mpi: str, text: str) -> None:
         assert data(mpiImplementation=mpi, slotsPerWorker=0)["hostfile"] == text
 
     def test_of_a_job_without_workers_is_empty_or_names_the_launcher(self) -> None:
@@ -69,7 +69,7 @@ def test_the_number_of_workers_to_wait_for_is_no_secret_of_a_template() -> None:
 
 
 class TestTheScripts:
-    """Run as they are, with programs on PATH that say what they were told."""
+    """Run unchanged, with programs on PATH that print their arguments."""
 
     @pytest.fixture
     def path(self, tmp_path: Path) -> str:
@@ -112,7 +112,7 @@ class TestTheScripts:
         assert done == (0, f"train-launcher\nmpirt-discover --selector {SELECTOR}\n")
 
     @pytest.mark.parametrize(("works", "said"), [(True, "train-launcher:1\n"), (False, "")])
-    def test_without_workers_nobody_is_asked(self, path: str, said: str, *, works: bool) -> None:
+    def test_without_workers_nothing_is_listed(self, path: str, said: str, *, works: bool) -> None:
         done = self.run(without_workers(runLauncherAsWorker=works)["discover_hosts.sh"], path)
 
         assert done == (0, said)

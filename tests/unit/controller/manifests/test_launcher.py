@@ -53,7 +53,7 @@ class TestTheJob:
     def test_one_that_is_held_back_makes_no_pod(self) -> None:
         assert launcher_job(parsed(), SETTINGS, held=True)["spec"]["parallelism"] == 0
 
-    def test_scaling_leaves_its_template_as_it_is(self) -> None:
+    def test_scaling_does_not_change_its_template(self) -> None:
         assert launcher_job(parsed(replicas=2), SETTINGS) == launcher_job(parsed(replicas=200), SETTINGS)
 
 
@@ -101,7 +101,7 @@ class TestThePod:
         made = pod(settings=Settings(runtime_image=""))["containers"][0]
         assert made["command"] == ["mpirun", "-n", "2", "/pi"]
 
-    def test_so_is_that_of_a_job_that_copes_with_losses(self) -> None:
+    def test_the_command_of_a_job_that_copes_with_losses_is_left_alone(self) -> None:
         job = mpi_job()
         job["metadata"]["annotations"] = {"mpirt.dev/tolerates-lost-workers": "true"}
 
@@ -147,7 +147,7 @@ class TestThePod:
         on_host = pod(mpiImplementation=mpi, launcher=template(container("mpi"), hostNetwork=True))
         assert "dnsConfig" not in on_host
 
-    def test_a_rank_is_told_of_a_launcher_that_works_too(self) -> None:
+    def test_a_launcher_that_works_too_has_the_label_of_rank_0(self) -> None:
         label = "training.kubeflow.org/replica-index"
 
         assert launcher_template(parsed(runLauncherAsWorker=True), SETTINGS)["metadata"]["labels"][label] == "0"
@@ -256,7 +256,7 @@ class TestBeforeItStarts:
             },
         ]
 
-    def test_helpers_run_as_whoever_the_launcher_runs_as(self) -> None:
+    def test_helpers_run_as_the_launchers_user(self) -> None:
         context = {"runAsUser": 1000, "runAsGroup": 100, "runAsNonRoot": True, "privileged": False}
 
         for made in pod(launcher=template(container("mpi", securityContext=context)))["initContainers"]:
@@ -350,7 +350,7 @@ class TestItsEnvironment:
         pytest.param({"runPolicy": {"schedulingPolicy": {"queue": "q"}}}, id="the queue"),
     ],
 )
-def test_what_makes_it_another_launcher(change: dict[str, Any]) -> None:
+def test_these_changes_make_it_another_launcher(change: dict[str, Any]) -> None:
     assert parsed(**change).launcher_digest != parsed().launcher_digest
 
 
@@ -366,5 +366,5 @@ def test_digests_are_those_of_earlier_versions_so_that_an_upgrade_replaces_no_po
     assert (parsed().worker_digest, parsed().launcher_digest) == ("602cfe063e210bea", "dba709aedaf6b663")
 
 
-def test_what_does_not() -> None:
+def test_another_number_of_workers_makes_it_no_other_launcher() -> None:
     assert parsed(replicas=7, runPolicy={"backoffLimit": 1}).launcher_digest == parsed().launcher_digest

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from mpirt.controller.manifests.config_map import config_map
-from mpirt.controller.manifests.event import event
 from mpirt.controller.manifests.launcher import launcher_job
-from mpirt.controller.manifests.rbac import role, role_binding, service_account
-from mpirt.controller.manifests.service import service
+from mpirt.controller.manifests.supporting import role, role_binding, service, service_account
 from mpirt.controller.manifests.workers import stateful_set
+from mpirt.controller.messages.events import announcement
 from mpirt.controller.model.spec import JobKey, Owner
 from tests.unit.controller.jobs import NOON, SETTINGS, UID, container, parsed, template
 
@@ -103,7 +102,7 @@ class TestEvents:
     OWNER = Owner("kubeflow.org/v2beta1", "MPIJob", JobKey("MPIJob", "ml", "train"), UID)
 
     def test_one_is_about_the_job(self) -> None:
-        made = event(self.OWNER, "abc", warning=True, reason="Why", message="So.", now=NOON)
+        made = announcement(self.OWNER, "abc", warning=True, reason="Why", message="So.", now=NOON).manifest
 
         assert made == {
             "apiVersion": "v1",
@@ -126,6 +125,6 @@ class TestEvents:
         }
 
     def test_a_long_message_is_cut_to_what_the_api_takes(self) -> None:
-        made = event(self.OWNER, "abc", warning=False, reason="Why", message="x" * 5000, now=NOON)
+        made = announcement(self.OWNER, "abc", warning=False, reason="Why", message="x" * 5000, now=NOON).manifest
 
         assert (made["type"], len(made["message"]), made["message"][-5:]) == ("Normal", 1024, "x ...")

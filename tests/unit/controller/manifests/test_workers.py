@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from mpirt.controller.manifests.pods import with_tolerations
 from mpirt.controller.manifests.sshd import IDLE
-from mpirt.controller.manifests.tolerations import with_tolerations
 from mpirt.controller.manifests.workers import stateful_set, worker_template
 from tests.unit.controller.jobs import SETTINGS, container, parsed, template
 
@@ -87,7 +87,7 @@ def test_a_workers_pod() -> None:
 
 
 def test_the_labels_of_old_readers_select_nothing() -> None:
-    """Pods of an earlier version of the controller don't have them."""
+    """A selector is immutable: it has only the labels that every version writes."""
     assert stateful_set(parsed(), SETTINGS)["spec"]["selector"]["matchLabels"] == LABELS
 
 
@@ -95,7 +95,7 @@ class TestWhatItRuns:
     @pytest.mark.parametrize(
         "fields",
         [
-            pytest.param({}, id="nothing said"),
+            pytest.param({}, id="nothing given"),
             pytest.param({"command": [], "args": []}, id="nothing, in words"),
             pytest.param({"command": ["/usr/sbin/sshd"], "args": ["-De"]}, id="sshd"),
         ],
@@ -106,7 +106,7 @@ class TestWhatItRuns:
         assert (main["command"], main["args"]) == (list(IDLE), [])
 
     @pytest.mark.parametrize("fields", [{"command": ["git"]}, {"args": ["serve"]}])
-    def test_it_runs_what_it_is_told(self, fields: dict[str, Any]) -> None:
+    def test_a_given_command_runs(self, fields: dict[str, Any]) -> None:
         main = pod(container("worker", **fields))["containers"][0]
 
         assert {name: main[name] for name in ("command", "args") if name in main} == fields
@@ -118,7 +118,7 @@ class TestWhatIsTheUsers:
 
         assert pod(container("worker", command=["sleep"]), sidecar)["containers"][1] == sidecar
 
-    def test_a_variable_that_he_has_set_stays(self) -> None:
+    def test_a_variable_that_is_set_stays(self) -> None:
         own = [{"name": "K_MPI_JOB_ROLE", "value": "boss"}]
 
         assert pod(container("worker", env=own))["containers"][0]["env"] == own
@@ -161,5 +161,5 @@ class TestTheHostsNetwork:
     def test_pods_on_it_ask_the_clusters_dns(self, policy: str | None) -> None:
         assert pod(hostNetwork=True, dnsPolicy=policy)["dnsPolicy"] == "ClusterFirstWithHostNet"
 
-    def test_unless_the_user_wants_something_else(self) -> None:
+    def test_another_policy_of_the_users_is_kept(self) -> None:
         assert pod(hostNetwork=True, dnsPolicy="Default")["dnsPolicy"] == "Default"

@@ -1,4 +1,4 @@
-"""Which pod died and how, in the conditions of a job that has failed, or whose success may be none."""
+"""Which pod died and how, in the conditions of a job that has failed, or whose success may be false."""
 
 from __future__ import annotations
 
@@ -6,89 +6,93 @@ import pytest
 
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, at
-from tests.unit.controller.messages.launchers import end_of, started_again, tolerant
+from tests.unit.controller.messages.launchers import (
+    AGAIN,
+    LOST,
+    OOM,
+    end_of,
+    gives_up,
+    loses_launcher,
+    oom,
+    retried,
+    started_again,
+    tolerant,
+)
 from tests.unit.controller.started import started
 from tests.unit.controller.world import World
+
+ENDED = "launcher pod train-launcher-1 ended with code"
 
 
 class TestWhenTheJobHasFailed:
     @pytest.mark.parametrize(
-        ("died", "told"),
-        [
-            pytest.param(17, "train-worker-1: container worker ended with code 137 (OOMKilled); ", id="before"),
-            pytest.param(40, "", id="after"),
-        ],
+        ("died", "worker"),
+        [pytest.param(17, f"train-worker-1: {OOM}; ", id="before"), pytest.param(40, "", id="after")],
     )
-    def test_a_worker_that_died_before_it_is_named_if_its_node_says_so_later(self, died: float, told: str) -> None:
+    def test_a_worker_that_died_before_is_named_if_its_node_reports_it_later(
+        self, died: float, worker: str
+    ) -> None:
         world = started()
         world.launcher_is(end_of(1, "last words", since=12, at=18), failed=1)
-        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
-        assert world.condition("Failed")[2] == "Limit; launcher pod train-launcher-1 ended with code 1: last words"
+        gives_up(world)
+        assert world.condition("Failed")[2] == f"Limit; {ENDED} 1: last words"
 
-        dead = pods.worker(1, containers=[pods.restarted("worker", 137, "OOMKilled", at=died)])
-        world.workers_are(pods.worker(0), dead)
+        world.workers_are(pods.worker(0), oom(1, at=died))
         world.later(15)
 
-        message = f"Limit; {told}launcher pod train-launcher-1 ended with code 1: last words"
+        message = f"Limit; {worker}{ENDED} 1: last words"
         assert world.condition("Failed")[2] == world.condition("Running")[2] == message
         assert world.later(60) == []
 
     def test_a_launcher_that_was_lost_with_its_node_is_named_and_stays_named(self) -> None:
-        world = started()
-        world.launcher_is(pods.launcher(conditions=pods.lost(30)), active=1)
-        world.later(50)
+        world = loses_launcher()
 
         world.launcher_is()
-        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        gives_up(world)
         world.later(15)
 
-        told = "Limit; launcher pod train-launcher-1 was lost with its node node-1"
-        assert world.condition("Failed")[2] == world.condition("Running")[2] == told
+        assert world.condition("Failed")[2] == world.condition("Running")[2] == f"Limit; {LOST}"
         assert world.later(60) == []
 
     @pytest.mark.parametrize(
-        ("reason", "told"),
+        ("reason", "said"),
         [
             pytest.param("BackoffLimitExceeded", "Limit; launcher pod train-launcher-1 was deleted", id="named"),
             pytest.param("DeadlineExceeded", "Limit", id="not named where the job took too long"),
         ],
     )
-    def test_a_launcher_that_was_deleted(self, reason: str, told: str) -> None:
+    def test_a_launcher_that_was_deleted(self, reason: str, said: str) -> None:
         world = started()
         world.launcher_is(pods.launcher(deleted=50), active=0)
         world.later(5)
 
         world.launcher_is()
-        world.finish("Failed", reason=reason, message="Limit", failed=1)
+        gives_up(world, reason=reason)
         world.later(15)
 
-        assert world.condition("Failed")[2] == told
+        assert world.condition("Failed")[2] == said
 
     def test_the_last_launcher_is_named_instead_of_one_that_had_failed_before(self) -> None:
         world, first, _ = started_again()
 
         world.launcher_is(first)
-        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=2)
+        gives_up(world, failed=2)
         world.later(15)
 
         assert world.condition("Failed")[2] == "Limit; launcher pod train-launcher-2 is gone"
 
-    def test_so_is_one_that_is_no_more_wanted_by_then(self) -> None:
+    def test_a_worker_that_is_no_longer_needed_by_then_is_named(self) -> None:
         world = started(runPolicy={"cleanPodPolicy": "Running"})
-        dead = pods.worker(1, deleted=60, containers=[pods.ended("worker", 137, "OOMKilled", at=17)])
         world.launcher_is(end_of(1, since=12, at=18), failed=1)
-        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        gives_up(world)
         assert "StatefulSet" not in world.kinds()
 
-        world.put(dead)
+        world.put(pods.worker(1, deleted=60, containers=[pods.ended("worker", 137, "OOMKilled", at=17)]))
         world.later(15)
 
-        assert world.condition("Failed")[2] == (
-            "Limit; train-worker-1: container worker ended with code 137 (OOMKilled); "
-            "launcher pod train-launcher-1 ended with code 1"
-        )
+        assert world.condition("Failed")[2] == f"Limit; train-worker-1: {OOM}; {ENDED} 1"
 
-    def test_none_is_where_it_is_not_known_when_the_job_ended(self) -> None:
+    def test_no_worker_is_named_if_it_is_unknown_when_the_job_ended(self) -> None:
         world = started()
         world.launcher_is(end_of(1, since=12, at=18), failed=1)
         row = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "Limit"}
@@ -96,8 +100,7 @@ class TestWhenTheJobHasFailed:
         world.settle()
         said = world.condition("Failed")
 
-        dead = pods.worker(1, containers=[pods.restarted("worker", 137, "OOMKilled", at=17)])
-        world.workers_are(pods.worker(0), dead)
+        world.workers_are(pods.worker(0), oom(1, at=17))
         world.later(15)
 
         assert world.condition("Failed") == said
@@ -107,36 +110,35 @@ class TestWhenTheJobHasFailed:
         world.seconds += 10
         world.worker_went(pods.worker(1, phase="Failed", conditions={}, reason="Evicted", message="low on disk"))
         world.launcher_is(end_of(205, "ORTE has lost communication"), failed=1)
-        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        gives_up(world)
 
         assert world.condition("Failed")[2] == (
-            "Limit; train-worker-1 was evicted: low on disk; "
-            "launcher pod train-launcher-1 ended with code 205: ORTE has lost communication"
+            f"Limit; train-worker-1 was evicted: low on disk; {ENDED} 205: ORTE has lost communication"
         )
 
-    def test_nothing_is_told_before_the_launchers_pod_is_seen_to_have_failed(self) -> None:
+    def test_the_failure_is_reported_when_the_launchers_pod_is_seen_to_have_failed(self) -> None:
         world = started()
-        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        gives_up(world)
         assert world.state() == "Running"
         assert (world.plan().actions, world.plan().again) == ((), at(world.seconds + 5))
 
         world.launcher_is(end_of(3), **world.get("Job")["status"])
         world.settle()
 
-        assert world.condition("Failed")[2] == "Limit; launcher pod train-launcher-1 ended with code 3"
+        assert world.condition("Failed")[2] == f"Limit; {ENDED} 3"
         assert world.events[-1][2] == world.condition("Failed")[2]
 
-    def test_nor_that_it_starts_again_when_its_last_attempt_has_failed(self) -> None:
+    def test_no_restart_is_reported_when_the_last_attempt_has_failed(self) -> None:
         world = started(runPolicy={"backoffLimit": 0})
         world.launcher_is(end_of(3, since=12, at=18))
         assert (world.plan().actions, world.plan().again) == ((), at(33))
 
-        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        gives_up(world)
 
         assert world.state() == "Failed"
         assert "MPIJobRestarting" not in world.told()
 
-    def test_unless_the_job_says_nothing_for_long(self) -> None:
+    def test_a_restart_is_reported_if_the_launcher_job_does_not_end_for_long(self) -> None:
         world = started(runPolicy={"backoffLimit": 0})
         world.launcher_is(end_of(3, since=12, at=18))
 
@@ -144,21 +146,21 @@ class TestWhenTheJobHasFailed:
 
         assert world.state() == "Restarting"
 
-    def test_what_is_not_seen_in_time_is_told_later(self) -> None:
+    def test_a_cause_that_is_not_seen_in_time_is_reported_later(self) -> None:
         world = started()
-        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        gives_up(world)
         world.later(5)
         assert world.condition("Failed")[2] == "Limit"
 
         world.launcher_is(end_of(3), **world.get("Job")["status"])
         world.later(15)
 
-        assert world.condition("Failed")[2] == "Limit; launcher pod train-launcher-1 ended with code 3"
+        assert world.condition("Failed")[2] == f"Limit; {ENDED} 3"
 
-    def test_a_worker_that_is_deleted_afterwards_is_not(self) -> None:
+    def test_a_worker_that_is_deleted_afterwards_is_not_named(self) -> None:
         world = started()
         world.launcher_is(end_of(1), failed=1)
-        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        gives_up(world)
         said = world.condition("Failed")
 
         world.workers_are(pods.worker(0), pods.worker(1, deleted=60))
@@ -171,26 +173,25 @@ class TestWhenTheJobHasFailed:
         dead = [pods.restarted("worker", 137, "OOMKilled")]
         world.workers_are(*(pods.worker(n, containers=dead, conditions=pods.not_ready()) for n in range(5)))
         world.later(5)
-        told = world.condition("Running")[2]
+        said = world.condition("Running")[2]
 
         world.later(30)
 
-        assert world.condition("Running")[2] == told
-        assert told.endswith("train-worker-2: container worker ended with code 137 (OOMKilled); and 2 more")
+        assert world.condition("Running")[2] == said
+        assert said.endswith(f"train-worker-2: {OOM}; and 2 more")
 
 
-def test_a_restart_that_nobody_has_seen_is_told_afterwards() -> None:
+def test_a_restart_between_two_looks_is_reported_afterwards() -> None:
     world = started()
-    second = pods.launcher("train-launcher-2", created=30, containers=[pods.running("mpi", since=31)])
 
-    world.launcher_is(end_of(137, reason="OOMKilled", at=18), second, failed=1, active=1)
+    world.launcher_is(end_of(137, reason="OOMKilled", at=18), retried(created=30), failed=1, active=1)
     world.later(15)
 
-    told = "The launcher had to start again: launcher pod train-launcher-1 ended with code 137 (OOMKilled)"
-    assert world.condition("Restarting") == (False, "MPIJobRunning", told)
+    said = f"{AGAIN}{ENDED} 137 (OOMKilled)"
+    assert world.condition("Restarting") == (False, "MPIJobRunning", said)
 
 
-class TestASuccessThatMayBeNone:
+class TestASuccessThatMayBeFalse:
     """mpirun of Open MPI 5 ends with 0 when a worker is killed under it."""
 
     DONE = "MPIJob ml/train successfully completed."
@@ -216,13 +217,12 @@ class TestASuccessThatMayBeNone:
         self.ends(world, at=22)
 
         _, reason, message = world.condition("Succeeded")
-        death = "train-worker-1: container worker ended with code 137 (OOMKilled)"
         assert reason == "MPIJobSucceeded"
-        assert message == f"{self.DONE} But right before, {death}. {self.CHECK}"
+        assert message == f"{self.DONE} But right before, train-worker-1: {OOM}. {self.CHECK}"
         assert world.condition("Running") == (False, reason, message)
 
     @pytest.mark.parametrize("died", [11, 23])
-    def test_one_that_died_long_before_or_later_is_not(self, died: int) -> None:
+    def test_a_worker_that_died_long_before_or_later_is_not_named(self, died: int) -> None:
         world = tolerant()
         world.workers_are(pods.worker(0), self.killed(died))
         world.later(5)
@@ -231,7 +231,7 @@ class TestASuccessThatMayBeNone:
 
         assert world.condition("Succeeded")[2] == self.DONE
 
-    def test_one_that_is_reported_after_the_end_is_named_then(self) -> None:
+    def test_a_worker_whose_death_is_reported_after_the_end_is_named_then(self) -> None:
         world = started()
         self.ends(world, at=18)
         assert world.condition("Succeeded")[2] == self.DONE
@@ -241,7 +241,7 @@ class TestASuccessThatMayBeNone:
 
         assert "But right before, train-worker-1: container worker ended" in world.condition("Succeeded")[2]
 
-    def test_without_a_time_of_the_launchers_end_nothing_is_said(self) -> None:
+    def test_no_worker_is_named_without_a_time_of_the_launchers_end(self) -> None:
         world = tolerant()
         world.workers_are(pods.worker(0), self.killed(18))
         world.later(5)

@@ -1,4 +1,4 @@
-"""Who changed an object, and what is said of it."""
+"""The clients that changed an object, and the messages about that."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.messages.edits import edit_undone, field_managers, launcher_suspended
+from mpirt.controller.messages.events import edit_undone, field_managers
+from mpirt.controller.messages.status import launcher_suspended
 from mpirt.controller.model.actions import Patch
 from mpirt.controller.model.conditions import JobStatus
-from mpirt.controller.observed.observe import observe
-from tests.unit.controller.jobs import NOON, mpi_job
+from mpirt.controller.observed.observe import Circumstances, observe
+from tests.unit.controller.jobs import NOON, SETTINGS, mpi_job
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World
 
 Fields = dict[str, Any]
@@ -50,7 +52,7 @@ def test_the_managers_are_those_that_have_set_what_is_changed_back(path: str, fi
     assert field_managers(found, patched(path)) == ["kueue"]
 
 
-def test_of_a_field_that_was_removed_the_manager_is_whoever_wrote_last() -> None:
+def test_of_a_field_that_was_removed_the_manager_is_the_last_writer() -> None:
     found = managed(
         row("kueue", LABELS, time="2026-01-01T12:00:01Z"),
         row("helm", LABELS),
@@ -75,7 +77,7 @@ def test_the_event_names_object_fields_and_managers() -> None:
     )
 
 
-def test_the_event_says_so_where_nobody_has_left_a_name() -> None:
+def test_the_event_names_a_client_without_a_field_manager() -> None:
     patch = patched("/metadata/annotations/mpirt.dev~1generation")
 
     message = edit_undone(MPI_JOB.owner(mpi_job()), patch, {}, now=NOON).manifest["message"]
@@ -87,21 +89,20 @@ def test_the_event_says_so_where_nobody_has_left_a_name() -> None:
 
 
 def suspended_as_observed(world: World) -> str:
-    assert world.job is not None
     cached = {"Job": [body for (kind, _), body in world.objects.items() if kind == "Job"]}
-    return launcher_suspended(observe(MPI_JOB.owner(world.job), world.job, JobStatus(), cached, ()))
+    around, owner = Circumstances(SETTINGS, world.now), MPI_JOB.owner(world.job)
+    return launcher_suspended(observe(world.job, cached, (), around, owner=owner, status=JobStatus()))
 
 
-def test_a_launcher_job_that_somebody_has_suspended_is_named() -> None:
-    world = World()
-    world.start()
+def test_a_launcher_job_that_another_client_has_suspended_is_named() -> None:
+    world = started()
     assert suspended_as_observed(world) == ""
 
     world.edit("Job", suspend=True)
 
     assert suspended_as_observed(world) == (
         "launcher Job train-launcher is suspended (spec.suspend is true); mpirt-controller never sets this field, "
-        "and waits until whoever suspended the Job, Kueue for example, resumes it"
+        "and waits until the client that suspended the Job, Kueue for example, resumes it"
     )
 
 

@@ -1,4 +1,4 @@
-"""What is said about pods."""
+"""Messages about pods."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mpirt.controller.messages.causes import launcher_end as said_of_launcher
-from mpirt.controller.messages.sentences import listed, pod_end, trouble
+from mpirt.controller.messages.causes import listed, pod_end, trouble
 from mpirt.controller.observed.deaths import launcher_end, worker_death
 from mpirt.controller.observed.pods import read_pod
 from tests.unit.controller import pods
@@ -121,7 +121,7 @@ class TestWhyAPodIsNotReady:
             ),
         ],
     )
-    def test_it_is_said_with_the_cause(self, body: Body, said: str) -> None:
+    def test_the_message_names_the_cause(self, body: Body, said: str) -> None:
         assert trouble(read_pod(body)) == said
 
     def test_a_node_with_readiness_gates_is_not_taken_for_lost(self) -> None:
@@ -169,7 +169,7 @@ class TestHowAPodDied:
             pytest.param(pods.worker(0, created=20), "", id="another pod, which knows nothing"),
         ],
     )
-    def test_it_is_said_with_the_cause(self, body: Body, said: str) -> None:
+    def test_the_message_names_the_cause(self, body: Body, said: str) -> None:
         death = worker_death(read_pod(body), "main", at(15))
 
         assert (pod_end(death) if death is not None else "") == said
@@ -223,11 +223,11 @@ class TestHowALauncherEnded:
             pytest.param(
                 pods.launcher(phase="Failed", containers=[pods.ended("mpi", 0, "Completed")]),
                 "launcher pod train-launcher-1 failed",
-                id="nobody knows",
+                id="unknown",
             ),
         ],
     )
-    def test_it_is_said_with_what_it_said_last(self, body: Body, said: str) -> None:
+    def test_its_end_is_reported_with_its_last_lines(self, body: Body, said: str) -> None:
         end = launcher_end(read_pod(body), "mpi")
 
         assert end is not None
@@ -242,7 +242,7 @@ class TestLists:
         assert listed(["a", "b", "c", "d", "e"]) == "a; b; c; and 2 more"
 
 
-def test_a_pod_that_says_nothing_is_read_all_the_same() -> None:
+def test_a_pod_without_valid_fields_is_read() -> None:
     pod = read_pod(
         {"metadata": {"creationTimestamp": time(1), "deletionTimestamp": "soon"}, "status": {"conditions": 7}}
     )

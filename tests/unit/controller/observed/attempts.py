@@ -10,7 +10,6 @@ from tests.unit.controller.world import World
 
 
 def attempts(world: World) -> list[Body]:
-    assert world.job is not None
     found: list[Body] = world.job["status"]["attempts"]
     return found
 

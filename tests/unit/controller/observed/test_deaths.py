@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mpirt.controller.messages.sentences import trouble
+from mpirt.controller.messages.causes import trouble
 from mpirt.controller.model.attempts import How
 from mpirt.controller.observed.deaths import launcher_end, worker_death
-from mpirt.controller.observed.observe import slim
 from mpirt.controller.observed.pods import read_pod
+from mpirt.controller.observed.slim import slim
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, at
 
@@ -127,42 +127,33 @@ class TestALaunchersEnd:
 
 
 class TestWhyAPodIsNotReady:
-    def test_an_image_that_cannot_be_pulled_comes_before_a_sidecar_that_runs(self) -> None:
-        body = pods.worker(
-            0,
-            conditions=pods.not_ready(),
-            inits=[pods.running("istio-proxy")],
-            containers=[pods.waiting("main", "ImagePullBackOff")],
-            spec=SIDECAR,
-        )
+    @pytest.mark.parametrize(
+        ("sidecar", "main", "said"),
+        [
+            pytest.param(
+                pods.running("istio-proxy"),
+                pods.waiting("main", "ImagePullBackOff"),
+                "train-worker-0: container main: ImagePullBackOff: image mpi:4 can't be pulled",
+                id="an image that can't be pulled comes before a sidecar that runs",
+            ),
+            pytest.param(
+                pods.running("istio-proxy"),
+                pods.waiting("main", "PodInitializing"),
+                "train-worker-0 is starting on node node-1",
+                id="a sidecar that runs is no reason",
+            ),
+            pytest.param(
+                pods.running("istio-proxy", ready=False),
+                pods.running("main"),
+                "train-worker-0: init container istio-proxy runs but is not Ready",
+                id="a sidecar whose probe fails is one",
+            ),
+        ],
+    )
+    def test_beside_a_sidecar(self, sidecar: Body, main: Body, said: str) -> None:
+        body = pods.worker(0, conditions=pods.not_ready(), inits=[sidecar], containers=[main], spec=SIDECAR)
 
-        assert trouble(read_pod(body), "main") == (
-            "train-worker-0: container main: ImagePullBackOff: image mpi:4 can't be pulled"
-        )
-
-    def test_a_sidecar_that_runs_is_no_reason(self) -> None:
-        body = pods.worker(
-            0,
-            conditions=pods.not_ready(),
-            inits=[pods.running("istio-proxy")],
-            containers=[pods.waiting("main", "PodInitializing")],
-            spec=SIDECAR,
-        )
-
-        assert trouble(read_pod(body)) == "train-worker-0 is starting on node node-1"
-
-    def test_a_sidecar_whose_probe_fails_is_one(self) -> None:
-        body = pods.worker(
-            0,
-            conditions=pods.not_ready(),
-            inits=[pods.running("istio-proxy", ready=False)],
-            containers=[pods.running("main")],
-            spec=SIDECAR,
-        )
-
-        assert trouble(read_pod(body)).startswith(
-            "train-worker-0: init container istio-proxy runs but is not Ready"
-        )
+        assert trouble(read_pod(body), "main").startswith(said)
 
     def test_the_main_containers_trouble_comes_before_that_of_others(self) -> None:
         body = pods.worker(

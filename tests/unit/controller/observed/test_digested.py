@@ -8,11 +8,11 @@ import pytest
 
 from mpirt.controller.decisions.drift import correction
 from mpirt.controller.manifests.config_map import config_map
-from mpirt.controller.manifests.rbac import role
+from mpirt.controller.manifests.supporting import role
 from mpirt.controller.model.actions import Patch
 from mpirt.controller.model.objectnames import MOST_WORKERS
-from mpirt.controller.observed.digested import named_workers
-from mpirt.controller.observed.observe import read_live, slim
+from mpirt.controller.observed.observe import read_live
+from mpirt.controller.observed.slim import named_workers, slim
 from tests.unit.controller.jobs import Body, parsed
 
 KEEPERS = {"keeper-1-amd64": "AAAA" * 25_000}

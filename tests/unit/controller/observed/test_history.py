@@ -8,8 +8,18 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.model.attempts import Attempt, Disbelieved, History, How, PodEnd, Stop
-from mpirt.controller.model.records import dump_history, load_history, read_history, write_history
+from mpirt.controller.model.attempts import (
+    Attempt,
+    Disbelieved,
+    History,
+    How,
+    PodEnd,
+    Stop,
+    dump_history,
+    load_history,
+    read_history,
+    write_history,
+)
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import NOON, Body, at, container, mpi_job, template, time
 from tests.unit.controller.observed.attempts import attempts, failed
@@ -44,6 +54,21 @@ def attempted(number: int, state: Callable[..., Body], *, skew: float = 0) -> Bo
 
 
 class TestAnAttempt:
+    def test_that_ended_before_its_launcher_started_has_no_deaths(self) -> None:
+        world = started()
+        evicted = {"phase": "Failed", "conditions": {}, "reason": "Evicted", "message": "low on disk"}
+        waits = [pods.waiting("mpi", "ContainerCreating")]
+        dead = pods.worker(1, containers=[pods.restarted("worker", 137, "OOMKilled", at=24)])
+        world.workers_are(pods.worker(0), dead)
+
+        world.launcher_is(
+            failed(), pods.launcher("train-launcher-2", created=20, containers=waits, **evicted), failed=2
+        )
+        world.later(15)
+
+        last = attempts(world)[-1]
+        assert (last["end"]["how"], "startTime" in last, "deaths" in last) == ("Evicted", False, False)
+
     def test_is_written_when_its_launcher_starts(self) -> None:
         world = started()
 
@@ -215,7 +240,6 @@ class TestItsSize:
 
         names = [row["launcher"] for row in attempts(world)]
         assert names == [f"train-launcher-{n}" for n in range(4, 9)]
-        assert world.job is not None
         assert world.job["status"]["attemptsForgotten"] == 3
 
     def test_a_forgotten_attempt_stays_so_though_the_pods_of_the_last_ones_are_gone(self) -> None:
@@ -255,7 +279,6 @@ class TestItsSize:
 class TestWritingItDown:
     HISTORY = History(
         (
-            Attempt("", ended=PodEnd("", How.TOLD, message="it was told", at=NOON)),
             Attempt("train-launcher-1", "node-1", NOON, None, Stop.SUSPENDED, (DEATH,), 3, "2-0123abcd"),
             Attempt("train-launcher-2", ended=PodEnd("train-launcher-2", How.GONE)),
         ),

@@ -9,7 +9,7 @@ import pytest
 from mpirt.controller.model.roster import Source
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.observed.nodes import Signal, read_signal
-from mpirt.controller.observed.observe import slim
+from mpirt.controller.observed.slim import slim
 from mpirt.controller.observed.store import Store
 from tests.unit.controller.jobs import NOON
 

@@ -7,9 +7,11 @@ import pytest
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.spec import JobKey
-from mpirt.controller.observed.observe import Cached, Observed, job_key, observe, slim
+from mpirt.controller.observed.facts import Observed
+from mpirt.controller.observed.observe import Cached, Circumstances, job_key, observe
+from mpirt.controller.observed.slim import slim
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import NOON, UID, Body, mpi_job, time
+from tests.unit.controller.jobs import NOON, SETTINGS, UID, Body, mpi_job, time
 
 
 def owned(kind: str, name: str, *, owner: str = UID, namespace: str = "ml", **metadata: object) -> Body:
@@ -28,7 +30,7 @@ def owned(kind: str, name: str, *, owner: str = UID, namespace: str = "ml", **me
 
 def seen(cached: Cached) -> Observed:
     job = mpi_job()
-    return observe(MPI_JOB.owner(job), job, JobStatus(), cached, [])
+    return observe(job, cached, [], Circumstances(SETTINGS, NOON), owner=MPI_JOB.owner(job), status=JobStatus())
 
 
 class TestWhoseAnObjectIs:

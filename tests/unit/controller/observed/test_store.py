@@ -241,6 +241,14 @@ class TestOurOwnWrites:
 
 
 class TestWhatIsInTheWay:
+    def test_is_dropped_when_it_is_deleted(self, store: Store) -> None:
+        store.put("MPIJob", job())
+        store.lend(KEY, "Service", thing("train", job=""), at(30))
+
+        store.take_back(KEY, "Service", "train")
+
+        assert "Service" not in store.around(KEY, NOON)
+
     def test_it_is_shown_to_the_job_for_a_while(self, store: Store) -> None:
         store.lend(KEY, "Service", thing("train", job=""), at(30))
 

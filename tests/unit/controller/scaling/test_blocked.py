@@ -1,4 +1,4 @@
-"""Workers that can't be created: a pod of somebody else has the name, or the API server refuses their pods."""
+"""Workers that can't be created: a pod of another owner has the name, or the API server refuses their pods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUOTA = "exceeded quota: gpus, requested: pods=1, used: pods=4, limited: pods=4"
 
 
 def stranger(world: TrainingWorld, number: int, owner: str = "", **metadata: Any) -> Body:
-    """A pod that has the name of a worker, and belongs to a GPUTask of that name, or to nobody."""
+    """A pod that has the name of a worker, and belongs to a GPUTask of that name, or has no owner."""
     name = f"elastic-worker-{number}"
     reference = {"kind": owner, "name": name, "uid": f"uid-of-{owner}", "controller": True}
     owners = {"ownerReferences": [reference]} if owner else {}
@@ -56,7 +56,7 @@ class TestAPodThatHasTheNameOfAWorker:
         assert world.condition("Running")[:2] == (False, "ErrResourceExists")
         assert world.condition("Running")[2] == (
             "0 of 2 workers are Ready: elastic-worker-0 can't be created: "
-            "pod elastic-worker-0 exists and belongs to nobody; elastic-worker-1 is waiting for a node"
+            "pod elastic-worker-0 exists and has no owner; elastic-worker-1 is waiting for a node"
         )
 
     def test_is_reported_though_it_has_the_labels_of_the_jobs_workers(self) -> None:
@@ -114,7 +114,7 @@ class TestAPodThatHasTheNameOfAWorker:
         assert world.outcome("out")[0] == "ScaleFailed"
         assert world.outcome("out")[1] == (
             "after 30 s not Ready: elastic-worker-2, elastic-worker-3; elastic-worker-2 can't be created: "
-            "pod elastic-worker-2 exists and belongs to nobody; removed again"
+            "pod elastic-worker-2 exists and has no owner; removed again"
         )
         del world.objects["Pod", "elastic-worker-2"]
         assert pods_of(world.later(60)) == []
@@ -189,7 +189,6 @@ class TestAQuotaThatRefusesWorkers:
         self.refusing(world)
         world.scale(3)
         world.refuse.clear()
-        assert world.job is not None
         container = world.job["spec"]["etReplicaSpecs"]["worker"]["template"]["spec"]["containers"][0]
 
         container["image"] = "smaller"

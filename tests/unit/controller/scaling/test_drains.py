@@ -94,7 +94,7 @@ class TestAWorkerOnSuchANode:
 
         assert "delete elastic-worker-1" in pods_of(world.later(91))
 
-    def test_is_told_in_the_status_with_the_node_and_the_taint(self) -> None:
+    def test_is_reported_in_the_status_with_the_node_and_the_taint(self) -> None:
         world = running()
 
         world.nodes["node-of-1"] = SPOT
@@ -121,7 +121,7 @@ class TestAWorkerOnSuchANode:
 
 
 class TestACordonedNode:
-    def test_is_left_if_the_job_says_so(self) -> None:
+    def test_is_left_if_the_job_is_annotated(self) -> None:
         world = running(leaves_cordoned=True)
 
         world.nodes["node-of-1"] = CORDONED
@@ -164,7 +164,6 @@ class TestAllNodesAtOnce:
         world = running()
         world.nodes["node-of-1"] = SPOT
         world.settle()
-        assert world.job is not None
         world.job["metadata"]["annotations"] = {"job-supervisor.kube-ai.io/job-suspended": "true"}
 
         done = writes(world.settle())

@@ -1,4 +1,4 @@
-"""The launchers of TrainingJobs: how long they may be waited for, and how they are told of other hosts."""
+"""The launchers of TrainingJobs: how long they may be waited for, and when they see other hosts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from mpirt.controller.dialects.training_job import SUSPENDED_ANNOTATION
 from mpirt.controller.model.actions import Action, Rejection
-from mpirt.controller.model.digests import digest
 from mpirt.controller.model.objectnames import GAVE_UP_ANNOTATION, HOSTS_ANNOTATION, PATIENCE_ANNOTATION
+from mpirt.controller.model.reading import digest
 from tests.unit.controller.trainings import TrainingWorld, training_job
 from tests.unit.controller.world import writes
 
@@ -24,8 +24,8 @@ class TestTheFilesOfTheLauncher:
         world.run()
         return world
 
-    def told(self, world: TrainingWorld) -> str:
-        """The list of hosts that the launcher was told last."""
+    def seen(self, world: TrainingWorld) -> str:
+        """The list of hosts that the launcher was given last."""
         found: str = world.pod("elastic-launcher-1")["metadata"]["annotations"][HOSTS_ANNOTATION]
         return found
 
@@ -33,23 +33,23 @@ class TestTheFilesOfTheLauncher:
         return [f"{what} {action.name}" for what, action in zip(writes(actions), actions, strict=True)]
 
     def test_the_pod_is_changed_after_the_list_of_hosts(self, world: TrainingWorld) -> None:
-        first = self.told(world)
+        first = self.seen(world)
 
         done = self.changes(world.scale(3))
 
         config, launcher = "patch ConfigMap elastic-config", "patch Pod elastic-launcher-1"
         assert done.index(config) < done.index(launcher)
         assert (done.count(config), done.count(launcher)) == (1, 1)
-        assert self.told(world) != first
+        assert self.seen(world) != first
 
-    def test_another_attempt_that_starts_with_an_old_list_is_told_the_new_one(self, world: TrainingWorld) -> None:
+    def test_another_attempt_that_starts_with_an_old_list_is_given_the_new_one(self, world: TrainingWorld) -> None:
         world.scale(3)
-        told = self.told(world)
+        seen = self.seen(world)
 
         world.launcher_fails()
         world.launcher_starts("elastic-launcher-2")
 
-        assert world.pod("elastic-launcher-2")["metadata"]["annotations"][HOSTS_ANNOTATION] == told
+        assert world.pod("elastic-launcher-2")["metadata"]["annotations"][HOSTS_ANNOTATION] == seen
 
     def test_a_launcher_that_is_over_is_left_alone(self, world: TrainingWorld) -> None:
         world.launcher_fails()
@@ -78,7 +78,6 @@ class TestPatience:
 
     def said(self, world: TrainingWorld) -> str | None:
         """What Arena reads."""
-        assert world.job is not None
         found: str | None = world.job["metadata"]["annotations"].get(GAVE_UP_ANNOTATION)
         return found
 
@@ -118,7 +117,6 @@ class TestPatience:
         assert world.status["phase"] == "Failed"
 
     def test_a_suspended_job_does_not_wait(self, world: TrainingWorld) -> None:
-        assert world.job is not None
         world.job["metadata"]["annotations"][SUSPENDED_ANNOTATION] = "true"
         world.later(3600)
 
@@ -127,7 +125,6 @@ class TestPatience:
 
     def test_another_run_has_not_given_up(self, world: TrainingWorld) -> None:
         world.later(600)
-        assert world.job is not None
         world.job["metadata"]["annotations"]["mpirt.dev/rerun"] = "1"
         world.settle()
 

@@ -1,8 +1,9 @@
-"""The number of replicas in a job's spec, and the marks of workers that are no hosts."""
+"""The number of replicas in a job's spec, marks of workers that are no hosts, and outcomes that are recorded."""
 
 from __future__ import annotations
 
-from tests.unit.controller.trainings import pods_of, running_job
+from mpirt.controller.model.actions import WriteStatus
+from tests.unit.controller.trainings import TrainingWorld, pods_of, running_job
 
 
 class TestTheNumberOfReplicas:
@@ -52,7 +53,7 @@ class TestTheNumberOfReplicas:
         assert world.outcome("in") == ("ScaleSucceeded", "removed elastic-worker-2")
         assert (world.wanted(), world.replicas) == (["0", "1", "3", "4", "5"], 5)
 
-    def test_below_the_least_nothing_changes_and_it_is_told(self) -> None:
+    def test_below_the_least_nothing_changes_and_it_is_reported(self) -> None:
         world = running_job(3, least=2)
 
         done = world.scale(1)
@@ -63,14 +64,14 @@ class TestTheNumberOfReplicas:
 
 
 class TestMarks:
-    def test_a_mark_that_somebody_else_has_set_is_left_alone(self) -> None:
+    def test_a_mark_of_another_writer_is_left_alone(self) -> None:
         world = running_job(3)
         world.pod("elastic-worker-1")["metadata"]["annotations"]["mpirt.dev/draining"] = "true"
 
         assert world.later(60) == []
         assert world.held() == {"elastic-worker-1": "true"}
 
-    def test_one_that_was_removed_by_hand_is_set_again(self) -> None:
+    def test_a_mark_that_was_removed_by_hand_is_set_again(self) -> None:
         world = running_job(3)
         world.scale_in(count=1)
         del world.pod("elastic-worker-2")["metadata"]["annotations"]["mpirt.dev/draining"]
@@ -78,3 +79,51 @@ class TestMarks:
         world.settle()
 
         assert world.held() == {"elastic-worker-2": "ScaleIn"}
+
+
+def write_outcome(kind: str, world: TrainingWorld) -> None:
+    """Write the status of the object of that kind, and nothing else of the plan."""
+    writes = [one for one in world.plan().actions if isinstance(one, WriteStatus) and one.kind == kind]
+    world.carry_out(writes[0])
+
+
+def test_a_success_is_kept_although_a_new_worker_is_not_ready_any_more() -> None:
+    world = running_job()
+    world.scale_out(1)
+    world.ready()
+    [patch] = world.plan().actions
+    world.carry_out(patch)
+    write_outcome("ScaleOut", world)
+    world.pod("elastic-worker-2")["status"]["conditions"] = []
+
+    world.settle()
+
+    assert world.wanted() == ["0", "1", "2"]
+    assert world.outcome("out")[0] == "ScaleSucceeded"
+
+
+def test_a_failure_is_kept_although_the_worker_is_idle_by_now() -> None:
+    world = running_job(3)
+    world.scale_in(count=1, timeout=30)
+    world.busy("elastic-worker-2")
+    world.seconds += 31
+    write_outcome("ScaleIn", world)
+
+    world.idle("elastic-worker-2")
+    world.settle()
+
+    assert world.wanted() == ["0", "1", "2"]
+    assert world.held() == {}
+
+
+def test_the_job_becomes_an_owner_beside_a_scalers_own_controller() -> None:
+    world = running_job()
+    world.scale_out(1)
+    body = world.objects["ScaleOut", "out"]
+    theirs = {"apiVersion": "v1", "kind": "Supervisor", "name": "s", "uid": "s", "controller": True}
+    body["metadata"]["ownerReferences"] = [theirs]
+
+    world.settle()
+
+    owners = body["metadata"]["ownerReferences"]
+    assert [(one["kind"], one["controller"]) for one in owners] == [("Supervisor", True), ("TrainingJob", False)]

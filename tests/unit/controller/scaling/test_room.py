@@ -41,7 +41,7 @@ def limit_of(name: str, settings: Settings = SETTINGS, **fields: Any) -> tuple[i
 
 
 class TestAJobWithTooManyWorkers:
-    def test_is_invalid_at_once_and_says_how_many_there_can_be(self) -> None:
+    def test_is_invalid_at_once_with_the_number_that_there_can_be(self) -> None:
         world = World(training(10_000), dialect=TRAINING)
         done = world.settle()
 
@@ -61,10 +61,10 @@ class TestAJobWithTooManyWorkers:
     def test_is_limited_by_its_config_map_where_that_is_smaller(self) -> None:
         keepers = {"keeper-1-amd64": "A" * 4 * 100_000}
 
-        most, told = limit_of(LONG, Settings(runtime_image="", keepers=keepers))
+        most, message = limit_of(LONG, Settings(runtime_image="", keepers=keepers))
 
         assert most < 7158
-        assert "one ConfigMap holds the names of all workers" in told
+        assert "one ConfigMap holds the names of all workers" in message
 
     def test_with_a_short_name_has_room_for_ten_thousand(self) -> None:
         spec = with_room(TRAINING, TRAINING.parse(training(10_000, "a" * 20)), SETTINGS)
@@ -130,7 +130,7 @@ class TestASmallJob:
 
         assert spec.workers.elastic == Elastic(1, most)
 
-    def test_can_be_scaled_out_to_less_if_it_says_so(self) -> None:
+    def test_can_be_scaled_out_to_less_with_a_limit_of_its_own(self) -> None:
         spec = TRAINING.parse(named(training_job(most=9), LONG))
 
         assert with_room(TRAINING, spec, SETTINGS) is spec

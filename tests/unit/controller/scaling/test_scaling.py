@@ -28,7 +28,7 @@ class TestScaleOut:
         assert world.outcome("out") == ("ScaleSucceeded", "added elastic-worker-2, elastic-worker-3")
         assert (world.status["phase"], world.status["currentScaler"]) == ("Running", "")
 
-    def test_the_spec_says_how_many_there_are_afterwards(self) -> None:
+    def test_the_spec_has_the_new_number_afterwards(self) -> None:
         world = running_job()
 
         world.scale_out(2)
@@ -212,7 +212,7 @@ class TestScaleIn:
 
 
 class TestInvalidScaleIns:
-    """Nothing is lost, and each is told why."""
+    """Nothing is lost, and each reports why."""
 
     @pytest.mark.parametrize(
         ("asked", "outcome"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpirt.controller.model.proofs import Answer
+from mpirt.controller.model.actions import Answer
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, at, mpi_job
 from tests.unit.controller.world import World, writes
@@ -30,7 +30,6 @@ def worker(world: World, number: int) -> Body:
 
 
 def scale(world: World, replicas: int) -> None:
-    assert world.job is not None
     world.job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = replicas
     world.seconds += 1
 

@@ -197,7 +197,6 @@ class TestTheEnd:
     def test_a_suspended_job_has_no_pods_and_a_resumed_one_has_new_ones(self) -> None:
         world = TrainingWorld()
         world.run()
-        assert world.job is not None
         world.job["metadata"]["annotations"] = {"job-supervisor.kube-ai.io/job-suspended": "true"}
         world.settle()
         assert (world.status["phase"], world.workers()) == ("Suspended", [])
@@ -213,7 +212,6 @@ class TestANewTemplate:
     def test_while_the_job_runs_workers_are_replaced_one_by_one(self) -> None:
         world = TrainingWorld()
         world.run()
-        assert world.job is not None
         world.job["spec"]["etReplicaSpecs"]["worker"]["template"] = template(container("worker", env=[]))
 
         world.later(3600)
@@ -236,7 +234,6 @@ class TestANewTemplate:
     def test_a_worker_that_stays_in_use_goes_five_minutes_after_its_successor_is_ready(self) -> None:
         world = TrainingWorld()
         world.run()
-        assert world.job is not None
         world.job["spec"]["etReplicaSpecs"]["worker"]["template"] = template(container("worker", env=[]))
         world.settle()
         world.ready("elastic-worker-2")
@@ -249,7 +246,6 @@ class TestANewTemplate:
     def test_a_template_that_does_not_work_costs_no_worker(self) -> None:
         world = TrainingWorld()
         world.run()
-        assert world.job is not None
         worker = world.job["spec"]["etReplicaSpecs"]["worker"]
         worker["template"] = template(container("worker", image="no/such:1"))
         world.settle()
@@ -267,7 +263,6 @@ class TestANewTemplate:
     def test_before_it_runs_they_are_replaced_at_once(self) -> None:
         world = TrainingWorld()
         world.settle()
-        assert world.job is not None
         world.job["spec"]["etReplicaSpecs"]["worker"]["template"] = template(container("worker", env=[]))
 
         world.settle()
@@ -276,7 +271,7 @@ class TestANewTemplate:
 
 
 class TestACrdOfAnotherOperator:
-    def test_a_job_whose_roster_the_crd_drops_is_told_and_gets_no_pods(self) -> None:
+    def test_a_job_whose_roster_the_crd_drops_is_reported_and_gets_no_pods(self) -> None:
         world = TrainingWorld()
         for action in world.plan().actions:
             world.carry_out(action)

@@ -141,7 +141,7 @@ def test_agent_and_keeper_agree_on_the_number_of_their_frames() -> None:
     assert keeperframes.PROTOCOL == keeper.PROTOCOL
 
 
-def test_it_is_built_under_the_names_by_which_it_is_looked_for() -> None:
+def test_the_keeper_is_built_under_the_names_by_which_it_is_looked_for() -> None:
     assert {one: build.file_name("keeper", one) for one in build.ARCHITECTURES["keeper"]} == {
         one: keeper.file_name(one) for one in keeper.ARCHITECTURES
     }

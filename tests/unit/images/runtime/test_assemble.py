@@ -19,7 +19,7 @@ SCRIPTS = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8")
 
 
 class TestPrograms:
-    def test_those_in_python_have_a_function(self) -> None:
+    def test_the_programs_in_python_are_those_of_people_and_discovery(self) -> None:
         assert sorted(programs_of(SCRIPTS)) == ["mpirt", "mpirt-discover", "mpirt-runtime-install"]
 
 
@@ -34,7 +34,7 @@ class TestTheStandardLibrary:
             "encodings/cp1252.py",
         ],
     )
-    def test_what_no_program_needs_is_left_out(self, module: str) -> None:
+    def test_modules_that_no_program_needs_are_left_out(self, module: str) -> None:
         assert is_left_out(Path(module))
 
     @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ class TestTheStandardLibrary:
 
 
 class TestLibraries:
-    def test_they_are_what_ldd_found(self) -> None:
+    def test_the_libraries_are_those_that_ldd_found(self) -> None:
         listing = (
             "\tlinux-vdso.so.1 (0x00007ffd2f3f2000)\n"
             "\tlibz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x00007f1c0a2b7000)\n"
@@ -64,7 +64,7 @@ class TestLibraries:
 
         assert found == ["/lib/x86_64-linux-gnu/libz.so.1", "/lib64/ld-linux-x86-64.so.2"]
 
-    def test_one_that_is_missing_ends_it(self) -> None:
+    def test_a_missing_library_is_an_error(self) -> None:
         with pytest.raises(SystemExit, match=r"a library is missing: libx\.so\.1 => not found"):
             list(libraries_in("\tlibx.so.1 => not found\n"))
 
@@ -87,7 +87,7 @@ class TestMpirt:
         """A copy of it, for a test that may change it."""
         return Path(shutil.copytree(made, tmp_path / "folder", symlinks=True))
 
-    def test_it_runs_without_its_source(self, folder: Path) -> None:
+    def test_mpirt_runs_without_its_source(self, folder: Path) -> None:
         site = folder / "lib/site-packages"
         code = "import sys; sys.path.insert(0, sys.argv[1]); from mpirt import names; print(names.RSH)"
 
@@ -111,7 +111,7 @@ class TestMpirt:
 
         assert programs - set(programs_of(SCRIPTS)) == {"mpirt-switchboard"}
 
-    def test_it_has_the_keeper_for_every_architecture(self, folder: Path) -> None:
+    def test_the_folder_has_the_keeper_for_every_architecture(self, folder: Path) -> None:
         files = {path.name: path for path in (folder / "lib/site-packages/mpirt/keeper").glob("keeper-*")}
 
         assert sorted(files) == [f"keeper-1-{one}" for one in ("amd64", "arm64", "ppc64le", "riscv64", "s390x")]
@@ -131,7 +131,7 @@ class TestMpirt:
         assert told.stdout == f"{(PROJECT / 'mpirt/keeper/keeper-1-arm64').stat().st_size}\n"
 
     @pytest.mark.parametrize("program", ["agent", "keeper"])
-    def test_without_a_program_it_is_not_made(self, folder: Path, tmp_path: Path, program: str) -> None:
+    def test_a_folder_without_a_program_is_not_made(self, folder: Path, tmp_path: Path, program: str) -> None:
         project = tmp_path / "project"
         for name in ("pyproject.toml", "images/runtime", "mpirt"):
             (project / name).parent.mkdir(parents=True, exist_ok=True)

@@ -110,7 +110,7 @@ class TestASecondTime:
             pytest.param(lambda bin_: bin_.rename(bin_.with_name("away")), id="a folder that is gone"),
         ],
     )
-    def test_what_came_to_harm_is_replaced(
+    def test_a_damaged_folder_is_replaced(
         self, source: Path, target: Path, harm: Callable[[Path], object]
     ) -> None:
         install(source, target)
@@ -131,14 +131,14 @@ class TestASecondTime:
 
 
 class TestAfterARunThatWasKilled:
-    def test_what_it_left_is_removed(self, source: Path, target: Path) -> None:
+    def test_the_folder_of_a_killed_run_is_removed(self, source: Path, target: Path) -> None:
         (target / ".runtime-half/bin").mkdir(parents=True)
 
         install(source, target)
 
         assert not (target / ".runtime-half").exists()
 
-    def test_what_another_run_still_writes_is_not(self, source: Path, target: Path) -> None:
+    def test_the_folder_that_another_run_still_writes_is_not_removed(self, source: Path, target: Path) -> None:
         (target / ".runtime-busy").mkdir(parents=True)
         held = os.open(target / ".runtime-busy", os.O_RDONLY)
         try:
@@ -189,7 +189,7 @@ class TestAFolderOfSomeoneElse:
                 place.symlink_to("/usr/bin")
         return place
 
-    def test_it_is_left_as_it_is(self, source: Path, target: Path, foreign: Path) -> None:
+    def test_a_complete_folder_is_left_unchanged(self, source: Path, target: Path, foreign: Path) -> None:
         with pytest.raises(NotInstalled, match="give it a folder of its own"):
             install(source, target)
 
@@ -198,18 +198,18 @@ class TestAFolderOfSomeoneElse:
 
 class TestTheProgram:
     @pytest.mark.parametrize("words", [[], ["a", "b"], [""], ["--force"]], ids=repr)
-    def test_it_wants_one_folder(self, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    def test_the_program_wants_one_folder(self, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         assert main(words) == 240
 
         told = capsys.readouterr()
         assert (told.out, told.err.count("\n")) == ("", 1)
 
-    def test_it_explains_itself(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_the_program_explains_itself(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["--help"]) == 0
 
         assert capsys.readouterr().out.startswith("Usage: mpirt-runtime-install DIR [-- PROGRAM [ARG]...]\n")
 
-    def test_it_says_what_it_did(
+    def test_the_program_says_what_it_did(
         self, source: Path, target: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sys, "prefix", str(source))
@@ -249,7 +249,7 @@ class TestTheProgram:
             f"mpirt-runtime-install: can't run {target}/bin/none: No such file or directory\n"
         )
 
-    def test_it_says_in_one_line_what_it_could_not_do(
+    def test_the_program_says_in_one_line_what_it_could_not_do(
         self, source: Path, target: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sys, "prefix", str(source))

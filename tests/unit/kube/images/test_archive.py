@@ -1,18 +1,21 @@
-"""The docker-archive that is written: its members, what they say, and that they agree with each other."""
+"""Images as archives: written, kept in a store, and loaded by nodes."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
+import subprocess
 import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from testbed.kube.images import archive
-from testbed.kube.images.archive import Start
+from testbed.kube.images import archive, store
+from testbed.kube.images.archive import Archive, Start, references
+from testbed.kube.images.loading import former_references, images_in, is_loaded, load, normalised
+from testbed.kube.images.recipes import RECIPES
 
 TAGS = ("mpirt-test/busybox:dev", "mpirt-test/busybox:0123456789ab")
 
@@ -104,3 +107,194 @@ def test_an_image_has_a_stable_name_and_one_with_its_key() -> None:
         "mpirt-test/openmpi4:dev",
         "mpirt-test/openmpi4:0123456789ab",
     )
+
+
+NEW = "0123456789ab"
+OLD = "ba9876543210"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = tmp_path / "mpirt-kube" / "images"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_former_archives_of_the_same_image_are_outdated() -> None:
+    entries = [f"mpich-{NEW}.tar", f"mpich-{OLD}.tar"]
+
+    assert store.former("mpich", NEW, entries) == [f"mpich-{OLD}.tar"]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param(f"mpich-{NEW}.tar", id="the archive itself"),
+        pytest.param(f"openmpi4-{OLD}.tar", id="another image"),
+        pytest.param(f"mpich-debug-{OLD}.tar", id="an image whose name begins alike"),
+        pytest.param(f"mpich-built-{OLD}", id="a scratch build"),
+        pytest.param("mpich.lock", id="a lock"),
+        pytest.param("work-mpich", id="a build at work"),
+    ],
+)
+def test_nothing_else_is_outdated(entry: str) -> None:
+    assert store.former("mpich", NEW, [entry]) == []
+
+
+def test_removing_former_archives_leaves_the_new_one(cache: Path) -> None:
+    for key in (NEW, OLD):
+        (cache / f"mpich-{key}.tar").write_bytes(b"tar")
+
+    store.remove_former("mpich", NEW)
+
+    assert [path.name for path in cache.iterdir()] == [f"mpich-{NEW}.tar"]
+
+
+def test_an_image_is_found_by_its_key_only(cache: Path) -> None:
+    (cache / f"mpich-{OLD}.tar").write_bytes(b"tar")
+
+    assert store.find("mpich", NEW) is None
+
+
+def test_a_found_image_says_how_large_it_is_and_what_it_is_called(cache: Path) -> None:
+    (cache / f"mpich-{NEW}.tar").write_bytes(b"tar")
+
+    found = store.find("mpich", NEW)
+
+    assert found is not None
+    assert (found.name, found.key, found.size) == ("mpich", NEW, 3)
+    assert found.references == ("mpirt-test/mpich:dev", f"mpirt-test/mpich:{NEW}")
+
+
+def test_the_listing_has_every_image_though_none_is_built(cache: Path) -> None:
+    rows = store.listing()
+
+    images = ["busybox", "controller", "deepspeed", "horovod", "mpich", "openmpi4", "openmpi5", "runtime"]
+    assert [row.name for row in rows] == images
+    assert {(row.is_cached, row.size) for row in rows} == {(False, 0)}
+
+
+def test_the_listing_says_which_image_is_built(cache: Path) -> None:
+    recipe = RECIPES[-1]
+    store.path_of(recipe.name, store.key_of(recipe)).write_bytes(b"tar")
+
+    built = [row for row in store.listing() if row.is_cached]
+
+    assert [(row.name, row.size) for row in built] == [("busybox", 3)]
+
+
+HEADING = "REF TYPE DIGEST SIZE PLATFORMS LABELS"
+DEV = "docker.io/mpirt-test/mpich:dev"
+NEW_NAME = "docker.io/mpirt-test/mpich:0123456789ab"
+OLD_NAME = "docker.io/mpirt-test/mpich:ba9876543210"
+MPICH = Archive("mpich", "0123456789ab", Path("/cache/mpich.tar"), 1, references("mpich", "0123456789ab"))
+
+
+class Node:
+    """A node's containerd, as far as `ctr` shows it: it lists, imports MPICH and removes."""
+
+    def __init__(self, **present: str) -> None:
+        self.present = dict(present)
+        self.changes: list[tuple[str, ...]] = []
+
+    def ctr(self, *words: str) -> subprocess.CompletedProcess[str]:
+        if words != ("images", "ls"):
+            self.changes.append(words[1:])
+        if words[1] == "import":
+            self.present |= {DEV: "sha256:aa", NEW_NAME: "sha256:aa", "sha256:a0": "sha256:aa"}
+        elif words[1] == "rm":
+            for reference in words[2:]:
+                del self.present[reference]
+        rows = [f"{reference} type {digest} 2.0 MiB linux/amd64 -" for reference, digest in self.present.items()]
+        return subprocess.CompletedProcess(words, 0, stdout="\n".join([HEADING, *rows]) + "\n", stderr="")
+
+
+class TestLoad:
+    def test_an_empty_node_gets_the_image(self) -> None:
+        node = Node()
+
+        load([MPICH], node.ctr)
+
+        assert node.changes == [("import", "/cache/mpich.tar")]
+
+    def test_a_second_call_changes_nothing(self) -> None:
+        node = Node()
+        load([MPICH], node.ctr)
+        node.changes.clear()
+
+        load([MPICH], node.ctr)
+
+        assert node.changes == []
+
+    def test_a_new_recipe_replaces_the_former_image(self) -> None:
+        node = Node(**{DEV: "sha256:bb", OLD_NAME: "sha256:bb", "sha256:b0": "sha256:bb"})
+
+        load([MPICH], node.ctr)
+
+        assert node.present == {DEV: "sha256:aa", NEW_NAME: "sha256:aa", "sha256:a0": "sha256:aa"}
+
+    def test_nothing_to_load_is_nothing_to_do(self) -> None:
+        node = Node()
+
+        load([], node.ctr)
+
+        assert node.changes == []
+
+
+class TestIsLoaded:
+    @pytest.mark.parametrize(
+        "present",
+        [
+            pytest.param({}, id="no name is there"),
+            pytest.param({DEV: "sha256:aa"}, id="only the stable name is there"),
+            pytest.param({NEW_NAME: "sha256:aa"}, id="only the name with the key is there"),
+            pytest.param({DEV: "sha256:bb", NEW_NAME: "sha256:aa"}, id="the names are of two images"),
+        ],
+    )
+    def test_no(self, present: dict[str, str]) -> None:
+        assert not is_loaded(MPICH, present)
+
+    def test_yes_when_both_names_are_of_one_image(self) -> None:
+        assert is_loaded(MPICH, {DEV: "sha256:aa", NEW_NAME: "sha256:aa"})
+
+
+class TestFormerReferences:
+    def test_other_keys_of_the_same_image_are_former(self) -> None:
+        assert former_references([MPICH], {DEV: "sha256:aa", NEW_NAME: "sha256:aa", OLD_NAME: "sha256:bb"}) == [
+            OLD_NAME
+        ]
+
+    def test_other_images_are_not(self) -> None:
+        others = {"docker.io/mpirt-test/mpich-debug:1": "sha256:cc", "docker.io/library/mpich:1": "sha256:dd"}
+
+        assert former_references([MPICH], others) == []
+
+    def test_an_image_of_two_recipes_keeps_its_digest(self) -> None:
+        present = {DEV: "sha256:aa", NEW_NAME: "sha256:aa", OLD_NAME: "sha256:aa", "sha256:a0": "sha256:aa"}
+
+        assert former_references([MPICH], present) == [OLD_NAME]
+
+
+@pytest.mark.parametrize(
+    ("reference", "kept_as"),
+    [
+        ("busybox", "docker.io/library/busybox:latest"),
+        ("busybox:1.35", "docker.io/library/busybox:1.35"),
+        ("mpirt-test/mpich:dev", "docker.io/mpirt-test/mpich:dev"),
+        ("docker.io/mpirt-test/mpich:dev", "docker.io/mpirt-test/mpich:dev"),
+        ("registry.test:5000/mpich", "registry.test:5000/mpich:latest"),
+        ("localhost/mpich:dev", "localhost/mpich:dev"),
+    ],
+)
+def test_a_reference_is_compared_in_the_form_that_containerd_keeps(reference: str, kept_as: str) -> None:
+    assert normalised(reference) == kept_as
+
+
+def test_the_listing_is_read_without_its_heading() -> None:
+    listing = (
+        "REF                            TYPE             DIGEST    SIZE    PLATFORMS   LABELS\n"
+        "docker.io/mpirt-test/mpich:dev application/json sha256:aa 2.0 MiB linux/amd64 io.cri-containerd=managed\n"
+    )
+
+    assert images_in(listing) == {"docker.io/mpirt-test/mpich:dev": "sha256:aa"}

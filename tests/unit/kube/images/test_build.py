@@ -44,7 +44,7 @@ class TestPause:
             config = json.load(_content(whole, manifest["Config"]))
         assert config["config"]["Cmd"] == ["/pause"]
 
-    def test_it_has_the_name_that_nodes_ask_for(self, program: Path) -> None:
+    def test_the_image_has_the_name_that_nodes_ask_for(self, program: Path) -> None:
         assert build.pause(program).references[0] == "mpirt-test/pause:dev"
 
     def test_a_second_call_finds_what_the_first_one_made(self, program: Path) -> None:
@@ -64,7 +64,7 @@ class TestPause:
 
         assert list(cache.glob("*.tar")) == [made.path]
 
-    def test_what_an_interrupted_run_left_is_gone_afterwards(self, cache: Path, program: Path) -> None:
+    def test_files_of_an_interrupted_run_are_gone_afterwards(self, cache: Path, program: Path) -> None:
         (cache / "work-pause" / "half").mkdir(parents=True)
 
         build.pause(program)

@@ -83,7 +83,7 @@ def test_a_path_with_a_space_stays_one_word_of_a_hook() -> None:
     assert script_hook(Path("/a b/finish.sh"), Path("/c d")) == "sh '/a b/finish.sh' \"$1\" '/c d'"
 
 
-def test_of_the_hosts_apt_configuration_only_the_transport_is_taken() -> None:
+def test_only_the_transport_is_taken_from_the_hosts_apt_configuration() -> None:
     configuration = (
         'APT::Install-Recommends "true";\n'
         'Acquire::http::Proxy "http://proxy.test:3128";\n'

@@ -75,7 +75,7 @@ def test_the_file_in_the_home_folder_counts(clusters: Clusters, tmp_path: Path) 
 
 
 def test_where_there_is_none_the_error_says_so(clusters: Clusters) -> None:
-    with pytest.raises(ConfigError, match="no way to an API server"):
+    with pytest.raises(ConfigError, match="no API server configured"):
         clusters.find({}, "")
 
 

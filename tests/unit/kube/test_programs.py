@@ -1,0 +1,180 @@
+"""The cluster's programs: their Go modules, their builds, and where they are kept."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from testbed.kube.errors import ClusterError
+from testbed.kube.programs import modules
+from testbed.kube.programs.binaries import naming_others
+from testbed.kube.programs.gobuild import fetch_problem, final_folder
+from testbed.kube.programs.golang import is_enough
+from testbed.kube.programs.modules import Module
+
+EVERY_MINOR = modules.minors()
+
+
+def test_the_minors_are_those_that_people_run() -> None:
+    assert modules.minors() == ["1.34", "1.35", "1.36", "1.37"]
+    assert modules.newest() == "1.37"
+
+
+@pytest.mark.parametrize("name", ["1.20", "1.37.2", "v1.37", "newest", "", "../etcd"])
+def test_an_unknown_version_of_kubernetes_is_refused_with_those_that_work(name: str) -> None:
+    with pytest.raises(ClusterError) as refused:
+        modules.kubernetes(name)
+
+    assert str(refused.value) == (
+        f"Kubernetes {name} is not one of the versions that the test cluster can run\n"
+        "  name one of 1.34, 1.35, 1.36, 1.37"
+    )
+
+
+@pytest.mark.parametrize("minor", EVERY_MINOR)
+def test_a_minor_is_built_from_its_own_release_and_nothing_else(minor: str) -> None:
+    module = modules.kubernetes(minor)
+
+    patch = module.version.rpartition(".")[2]
+    staging = set(re.findall(r"^\tk8s\.io/\S+ => k8s\.io/\S+ (v\S+)$", module.mod, re.MULTILINE))
+
+    assert module.version == f"{minor}.{patch}"
+    assert staging == {f"v0.{minor.removeprefix('1.')}.{patch}"}
+
+
+@pytest.mark.parametrize("minor", EVERY_MINOR)
+def test_every_program_of_kubernetes_is_built(minor: str) -> None:
+    programs = re.findall(r"^\tk8s\.io/kubernetes/cmd/(\S+)$", modules.kubernetes(minor).mod, re.MULTILINE)
+
+    assert programs == [
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-proxy",
+        "kube-scheduler",
+        "kubectl",
+        "kubelet",
+    ]
+
+
+@pytest.mark.parametrize("minor", EVERY_MINOR)
+def test_kubernetes_knows_its_version(minor: str) -> None:
+    module = modules.kubernetes(minor)
+
+    assert module.stamps == {
+        "k8s.io/component-base/version.gitVersion": f"v{module.version}",
+        "k8s.io/component-base/version.gitMajor": "1",
+        "k8s.io/component-base/version.gitMinor": minor.removeprefix("1."),
+    }
+
+
+def test_every_module_that_is_required_has_its_hash() -> None:
+    for module in [*map(modules.kubernetes, EVERY_MINOR), *modules.others()]:
+        replaced = set(re.findall(r"^\t(\S+) => ", module.mod, re.MULTILINE))
+        required = re.findall(
+            r"^\s*(?:require )?([a-z]\S*\.\S+) (v\S+)(?: // indirect)?$", module.mod, re.MULTILINE
+        )
+        missing = [
+            name
+            for name, version in required
+            if name not in replaced and f"{name} {version}/go.mod h1:" not in module.sums
+        ]
+
+        assert missing == [], module.name
+
+
+def test_a_program_of_ours_is_built_from_its_folder() -> None:
+    packages = {module.kind: module.package for module in modules.others()}
+
+    assert (packages["pause"], packages["coredns"]) == (".", ".")
+    assert (packages["etcd"], packages["containerd"], packages["cni"]) == ("tool", "tool", "tool")
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("1.26.6", (1, 26, 6)), ("1.27", (1, 27)), ("1.27rc1", (1, 27)), ("1.26.8 X:loopvar", (1, 26, 8))],
+)
+def test_a_version_is_read_as_numbers(text: str, numbers: tuple[int, ...]) -> None:
+    assert modules.parse_version(text) == numbers
+
+
+ETCD = Module(
+    name="etcd",
+    folder=Path("/modules/etcd"),
+    mod="module m\n\ngo 1.26.0\n\ntool go.etcd.io/etcd/server/v3\n\nrequire go.etcd.io/etcd/server/v3 v3.7.3\n",
+    sums="go.etcd.io/etcd/server/v3 v3.7.3 h1:x=\n",
+)
+
+
+def test_a_folder_is_named_after_what_is_built_and_its_key() -> None:
+    name = final_folder(ETCD, Path("/cache"), "x86_64").name
+
+    assert name.startswith("etcd-3.7.3-")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(ETCD, mod=ETCD.mod + "\n"),
+        replace(ETCD, sums=""),
+        replace(ETCD, sources={"main.go": "package main"}),
+    ],
+    ids=["another go.mod", "another go.sum", "a program of ours"],
+)
+def test_another_source_is_another_folder(other: Module) -> None:
+    assert final_folder(other, Path("/cache"), "x86_64") != final_folder(ETCD, Path("/cache"), "x86_64")
+
+
+def test_the_place_of_the_checkout_does_not_matter() -> None:
+    moved = replace(ETCD, folder=Path("/elsewhere/etcd"))
+
+    assert final_folder(moved, Path("/cache"), "x86_64") == final_folder(ETCD, Path("/cache"), "x86_64")
+
+
+def test_a_source_with_another_hash_is_never_built() -> None:
+    said = "verifying go.etcd.io/bbolt@v1.4.3: checksum mismatch\n\tdownloaded: h1:a\n\tgo.sum: h1:b\n"
+
+    error = fetch_problem("etcd 3.7.3", said)
+
+    assert error.what == "the source of etcd 3.7.3 is not what go.sum says: checksum mismatch"
+    assert error.remedy == "do not build it; ask who runs the Go proxy that served it (go env GOPROXY)"
+
+
+def test_a_proxy_that_is_out_of_reach_is_named() -> None:
+    said = 'go: downloading x\ngo: x@v1: Get "https://proxy/x/@v/v1.zip": dial tcp: connection refused\n'
+
+    error = fetch_problem("etcd 3.7.3", said)
+
+    assert error.what == (
+        "the source of etcd 3.7.3 could not be fetched: "
+        'go: x@v1: Get "https://proxy/x/@v/v1.zip": dial tcp: connection refused'
+    )
+    assert error.remedy == (
+        "check the network and GOPROXY (go env GOPROXY); then run again, it goes on with what is missing"
+    )
+
+
+@pytest.mark.parametrize("says", ["go1.26.6", "go1.26.8", "go1.27", "go2.0", "go1.26.6-X:jsonv2"])
+def test_this_go_or_a_later_one_is_used(says: str) -> None:
+    assert is_enough(says, (1, 26, 6))
+
+
+@pytest.mark.parametrize("says", ["go1.19", "go1.26", "go1.26.5", "devel +abc", ""])
+def test_an_older_go_or_one_of_unknown_age_is_passed_over(says: str) -> None:
+    assert not is_enough(says, (1, 26, 6))
+
+
+UNREACHABLE = ClusterError("the source of kubernetes 1.35.4 could not be fetched", remedy="check the network")
+
+
+def test_versions_that_were_made_before_are_named() -> None:
+    error = naming_others(UNREACHABLE, ["1.34", "1.37"])
+
+    assert error.what == UNREACHABLE.what
+    assert error.remedy == "check the network; --kubernetes 1.34 or 1.37 works without it"
+
+
+def test_nothing_is_named_where_nothing_was_made() -> None:
+    assert naming_others(UNREACHABLE, []) is UNREACHABLE
