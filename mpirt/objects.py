@@ -7,12 +7,10 @@ complains itself; what users write is read by fields.py, which does.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+from collections.abc import Mapping
+from typing import Any
 
-    Body = Mapping[str, Any]
+Body = Mapping[str, Any]
 
 
 def table(body: Body, *path: str) -> Body:
@@ -20,8 +18,7 @@ def table(body: Body, *path: str) -> Body:
     found: Any = body
     for name in path:
         found = found.get(name)
-        # By what it can do: collections.abc, which knows a Mapping, costs every start of mpirt-rsh.
-        if not hasattr(found, "keys"):
+        if not isinstance(found, Mapping):
             return {}
     fields: Body = found
     return fields
@@ -30,7 +27,7 @@ def table(body: Body, *path: str) -> Body:
 def rows(body: Body, name: str) -> list[Body]:
     """A field that holds a list of fields."""
     found = body.get(name)
-    return [row for row in found if hasattr(row, "keys")] if isinstance(found, list) else []
+    return [row for row in found if isinstance(row, Mapping)] if isinstance(found, list) else []
 
 
 def text(body: Body, name: str) -> str:
