@@ -40,8 +40,8 @@ OPTIONS = (
     *("-Wall", "-Wextra", "-Werror"),
     *("-Wl,-z,relro,-z,now,-z,noexecstack", "-Wl,--gc-sections"),
 )  # fmt: skip
-# Link-time optimization forgets which ABI for floats libc has on riscv64; ppc64le's code is the longest.
-MORE_OPTIONS = {"riscv64": ("-fno-lto",), "ppc64le": ("-Oz",)}
+# Link-time optimization forgets which ABI for floats libc has there.
+MORE_OPTIONS = {"riscv64": ("-fno-lto",)}
 
 
 def architecture() -> str:

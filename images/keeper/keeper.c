@@ -116,6 +116,7 @@ _Noreturn void keep(int own_connection, int listener)
 {
     set_signals();
     prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L);
+    session_begin();
     callers_begin(own_connection, listener);
     i64 now = clock_now();
     connection_begin(now);

@@ -17,7 +17,7 @@
 
 enum { SIGNALS = 64, FIRST_PAUSE = 5, LONGEST_PAUSE = 200, FRUITLESS_LOOKS = 10 };
 
-static struct session own = {.start.lease = SILENCE};
+static struct session own;
 const struct session *const session = &own;
 
 static bool start_came;
@@ -61,6 +61,12 @@ static i64 ending_deadline(void)
     if (!ending.is_on || ending_is_complete())
         return NEVER;
     return ending.signal == SIGKILL ? ending.look_at : sooner(ending.look_at, ending.kill_at);
+}
+
+/* Until START says how long the lease is. */
+void session_begin(void)
+{
+    own.start.lease = SILENCE;
 }
 
 bool session_has_started(void)

@@ -35,6 +35,7 @@ struct session {
 };
 extern const struct session *const session;
 
+void session_begin(void);
 bool session_has_started(void);
 bool session_is_ending(void);
 bool session_control(const struct frame *frame, i64 now);

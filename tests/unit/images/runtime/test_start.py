@@ -58,7 +58,7 @@ def test_its_own_codes_are_those_of_all_programs() -> None:
 
 
 def test_the_agent_is_built_under_the_names_by_which_it_is_looked_for() -> None:
-    built = {one: build.file_name("agent", one) for one in build.MACHINES}
+    built = {one: build.file_name("agent", one) for one in build.ARCHITECTURES["agent"]}
 
     assert built == {one: agent.file_name(one) for one in agent.ARCHITECTURES}
     assert re.search(rf"\bPROTOCOL = {agent.PROTOCOL},", SOURCE["agent.h"])

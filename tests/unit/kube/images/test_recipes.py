@@ -154,7 +154,7 @@ class TestTheRuntime:
     def test_every_file_of_mpirt_takes_part_in_it(self) -> None:
         files = files_of(RUNTIME)
 
-        assert {"mpirt/rsh/main.py", "images/runtime/install.py", "pyproject.toml", "assemble.py"} < files.keys()
+        assert {"mpirt/rsh/entry.py", "images/runtime/install.py", "pyproject.toml", "assemble.py"} < files.keys()
 
     def test_its_python_changes_with_little(self) -> None:
         assert python_files(RUNTIME).keys() == {"assemble.py", "build-python.sh"}
