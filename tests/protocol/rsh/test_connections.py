@@ -161,9 +161,9 @@ AFTER_GO = [
     Case("a success that contradicts", opened(Shell(status=SUCCESS)), 3, output=b"out", runs=1, command=ENDS),
     Case("a code that contradicts", opened(Shell(status=exit_status(5))), 3, output=b"out", runs=1, command=ENDS),
     # what breaks the protocol
-    Case("a frame that is none", opened(Peer(Keeper(bytes(16)))), 245, ("invalid frame header from the keeper",)),
+    Case("a frame that is none", opened(Peer(Keeper(bytes(16)))), 245, ("invalid frame from the keeper",)),
     Case("lost output", opened(Peer(Keeper(out(b"out"), ended(0, stdout=4)))), 245, ("4 and 0 bytes",), b"out"),
-    Case("everything twice", opened(Shell(repeat=True)), 245, ("invalid frame header from the keeper",),
+    Case("everything twice", opened(Shell(repeat=True)), 245, ("invalid frame from the keeper",),
          runs=None),
     # not as it was, but not wrong
     Case("a channel that nobody has", opened(Peer(Keeper(then=on_channel_9))), 3, output=b"out"),
@@ -180,7 +180,7 @@ AFTER_GO = [
 WITH_OUTPUT_BEFORE = [
     Case("garbage in the same breath", opened(Peer(Keeper(then=garbage_at_once))), 251, (GONE,), b"out", execs=2),
     Case("a frame that is none in the same breath", opened(Peer(Keeper(out(b"out") + bytes(16)))), 245,
-         ("invalid frame header from the keeper",), b"out"),
+         ("invalid frame from the keeper",), b"out"),
 ]
 
 # fmt: on
