@@ -145,7 +145,7 @@ class Keeper:
         data = self._unread + data if self._unread else data
         at = 0
         while len(data) - at >= _HEADER:
-            after = at + _HEADER + int.from_bytes(data[at + 2 : at + 4], "little")
+            after = at + _HEADER + int.from_bytes(data[at + 1 : at + 4], "little")
             if after > len(data):
                 break
             self._frame(data[at : at + _HEADER], data[at + _HEADER : after])
@@ -267,5 +267,5 @@ class Keeper:
             self._exit_said = True
 
     def _say(self, kind: int, number: int, payload: bytes = b"") -> None:
-        head = bytes((kind, 0)) + len(payload).to_bytes(2, "little") + self._epoch.to_bytes(4, "little")
+        head = bytes((kind,)) + len(payload).to_bytes(3, "little") + self._epoch.to_bytes(4, "little")
         self._said.append(head + number.to_bytes(8, "little") + payload)
