@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from images import build
+from mpirt import keeper
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.main import keeper_files
 from mpirt.controller.manifests.config_map import config_map
@@ -38,12 +40,19 @@ def start(
     main = {"name": "main", "image": namespace.ground.image(image), "imagePullPolicy": "IfNotPresent"}
     template = {"terminationGracePeriodSeconds": 1, **spec, "containers": [{**main, **(container or {})}]}
     job = _job(namespace, name, count, template)
-    keepers = keepers or keeper_files()
-    assert keepers, "there is no keeper in mpirt/keeper; run: make programs"
+    keepers = keepers or _keeper_of_this_machine()
     workers = stateful_set(job, Settings(runtime_image="", keepers=keepers))
     namespace.kubectl.apply(_unowned(config_map(job, keepers)), _unowned(workers))
     namespace.wait_until_all_ready(f"statefulset/{workers['metadata']['name']}")
     return list(worker_names(name, count))
+
+
+def _keeper_of_this_machine() -> Mapping[str, str]:
+    """One of the five that the controller writes: kubectl keeps a copy of what it applies, of 256 KiB at most."""
+    name = keeper.file_name(build.architecture())
+    files = keeper_files()
+    assert name in files, f"there is no {name} in mpirt/keeper; run: make programs"
+    return {name: files[name]}
 
 
 def _job(namespace: Namespace, name: str, count: int, worker: Manifest) -> JobSpec:

@@ -39,7 +39,7 @@ def switchboards():
             words = open(f"/proc/{pid}/cmdline", "rb").read()
         except OSError:
             continue
-        if b"mpirt.rsh.switchboard" in words or b"mpirt-switchboard" in words:
+        if b"mpirt.cli.switchboard" in words or b"mpirt-switchboard" in words:
             found.add(int(pid))
     return found
 

@@ -171,7 +171,7 @@ def private_switchboards() -> list[int]:
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             is_one = process.environ().get(switchboards.SWITCHBOARD) == switchboards.PRIVATE
-            if is_one and any("mpirt.rsh.switchboard.main" in word for word in process.cmdline()):
+            if is_one and any("mpirt.cli.switchboard" in word for word in process.cmdline()):
                 found.append(process.pid)
     return found
 
