@@ -58,7 +58,6 @@ _BOUNDS = {
     "discover_alone_wall_ratio": 0.75,
 }
 _ARCHITECTURES = {"aarch64": "arm64", "x86_64": "amd64"}
-_DISCOVER = Path(sys.executable).with_name("mpirt-discover")
 _WORKERS = 3
 _SELECTOR = ("--selector", "training.kubeflow.org/job-name=job")
 _NAMES = 'jsonpath={range .items[*]}{.metadata.name}{"\\n"}{end}'
@@ -168,8 +167,6 @@ def _held_by_agents(
 
 @contextmanager
 def _contest(access: str) -> Iterator[_Contest]:
-    if not _DISCOVER.exists():
-        raise Unmeasured(f"{_DISCOVER} is not installed; run: make venv")
     with fresh_namespace() as namespace:
         with step(f"{_WORKERS} workers"):
             [pod, *_] = jobworkers.start(namespace, _WORKERS, "busybox")
@@ -187,7 +184,7 @@ class _Contest:
 
     def versions(self) -> str:
         kubectl = ", ".join(self.namespace.kubectl("version").stdout.splitlines())
-        return f"{output(_DISCOVER, '--version').strip()} against kubectl: {kubectl}"
+        return f"{output(*_built('--discover', 'mpirt-discover', '--version')).strip()} against kubectl: {kubectl}"
 
     def held(self, count: int, rounds: int) -> list[Row]:
         """So many sessions at once, ours with a switchboard that has not been started yet."""

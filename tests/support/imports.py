@@ -19,10 +19,6 @@ for name in sys.argv[1].split():
 print("\\n".join(set(sys.modules) - before))
 """
 
-# The cores of the standard library's ssl and socket, never those themselves: docs/architecture.md has their cost.
-CORES = {"_socket", "_ssl", "binascii", "errno", "select"}
-# The core of json, where there is JSON to read; never that itself.
-SCANNER = {"_json"}
 # What every Python has loaded that was not started with -S.
 ALWAYS = {"__future__", "_collections_abc", "_stat", "genericpath", "os", "os.path", "posixpath", "stat"}
 

@@ -23,7 +23,6 @@ V5 = "v5.channel.k8s.io"
 STDOUT = 1
 STDERR = 2
 _STDIN = 0
-_STATUS = 3
 
 # Servers send no more at once either; they take 32 MiB, but a piece that large would hold up everything behind it.
 LARGEST_MESSAGE = 32 * 1024

@@ -25,7 +25,6 @@ NOTHING: Mapping[str, str] = {}
 ARCHITECTURE = build.architecture()
 # Where the package is that the agents start a switchboard of.
 ROOT = str(Path(mpirt.__file__).resolve().parents[1])
-MARKER = "MPIRT_TEST_MARKER"
 
 
 class Yard:
