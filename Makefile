@@ -119,7 +119,7 @@ UNITS := $(addprefix tests/unit/,api demo e2e images kube run test_ci.py test_do
   $(addprefix controller/loop/test_,long_plans.py refused_workers.py) controller/observed/test_digested.py \
   $(addprefix controller/decisions/test_,cut_off.py harmless_edits.py odd_numbers.py rights.py suspended.py) \
   controller/scaling/test_drains.py \
-  $(addprefix kubeapi/test_,kubeconfig.py parts.py plugin.py) \
+  $(addprefix kubeapi/test_,kubeconfig.py plugin.py) \
   $(addprefix rsh/test_,loop.py started_once.py))
 UNCOUNTED := $(PROGRAMS) $(UNITS)
 

@@ -24,7 +24,6 @@ def run_again(world: World) -> None:
     world.later(15)
 
 
-@pytest.mark.uncounted
 class TestItRunsAgain:
     def test_by_an_annotation_with_a_new_value(self) -> None:
         world = succeeded("Running")
