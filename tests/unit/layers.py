@@ -76,7 +76,7 @@ INSIDE: Mapping[str, Mapping[str, frozenset[str]]] = {
 USERS: Mapping[str, str] = {
     "click": "mpirt/cli/",
     "kubernetes": "mpirt/controller/cluster/link.py",
-    "psutil": "mpirt/rsh/switchboard/processes.py",
+    "psutil": "mpirt/cli/ps/sources.py",
     "prometheus_client": "mpirt/controller/monitoring/metrics.py",
     "rich": "mpirt/cli/ps/live.py",
     "urllib3": "mpirt/controller/cluster/link.py",

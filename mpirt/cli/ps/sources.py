@@ -13,6 +13,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+import psutil
 
 from mpirt import names
 from mpirt.cli.launchers import find_agent
@@ -28,7 +31,6 @@ from mpirt.kubeapi.request.dial import Dialer
 from mpirt.rsh.protocol.framing import frame
 from mpirt.rsh.switchboard.client import Client, NotUsed, connect, places
 from mpirt.rsh.switchboard.frames import Kind
-from mpirt.rsh.switchboard.processes import cpu_seconds, memory, owner
 from mpirt.rsh.switchboard.status import CommandStatus, read_document
 from mpirt.rsh.switchboard.task import CONNECT_TIMEOUT
 
@@ -203,3 +205,40 @@ def choose(pods: Sequence[Pod], job: str, namespace: str) -> Pod:
     if pods:
         raise NoPod(f"job {job} in {where} has no launcher pod, only {len(pods)} others; it may not have started")
     raise NoPod(f"there is no pod of a job {job} in {where}; name another one by -n or --context")
+
+
+def owner(pid: int | None) -> int | None:
+    """The user that it runs as."""
+    with suppress(psutil.Error):
+        return int(_process(pid).uids().effective)
+    return None
+
+
+def cpu_seconds(pid: int | None) -> float | None:
+    """How much CPU time it has used."""
+    with suppress(psutil.Error):
+        times = _process(pid).cpu_times()
+        return float(times.user + times.system)
+    return None
+
+
+def memory(pid: int | None) -> int | None:
+    """
+    Its memory in bytes, with its share of what it shares with others (Pss).
+
+    Without the permission to read that, all that it has in memory (RSS).
+    """
+    with suppress(psutil.Error):
+        process = _process(pid)
+        try:
+            return int(process.memory_full_info().pss)
+        except psutil.AccessDenied:
+            return int(process.memory_info().rss)
+    return None
+
+
+def _process(pid: int | None) -> psutil.Process:
+    """Raises psutil.Error."""
+    if not pid:
+        raise psutil.NoSuchProcess(0)
+    return psutil.Process(pid)

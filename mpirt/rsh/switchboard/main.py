@@ -8,7 +8,6 @@ program is mpirt/cli/switchboard.py, which hands in what answers mpirt-discover.
 
 from __future__ import annotations
 
-import gc
 import os
 import resource
 import socket
@@ -51,8 +50,6 @@ def main(discovery: Discovery, *, idle_seconds: float = IDLE_SECONDS) -> int:
     if not place:
         sys.stderr.write("mpirt-switchboard: agents of mpirt-rsh start it, with a socket; people don't\n")
         return 2
-    # None of what was imported is ever garbage.
-    gc.freeze()
     if place == "off":
         serve_one(given)
     else:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from mpirt.rsh.switchboard.processes import age, cpu_seconds, memory, owner, parent
+from mpirt.cli.ps.sources import cpu_seconds, memory, owner
+from mpirt.rsh.switchboard.processes import age, parent
 
 
 @pytest.fixture
