@@ -12,7 +12,6 @@ import os
 import select
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -56,6 +55,8 @@ def _in_thread(
 ) -> Steps[Sequence[Address]]:
     found: list[Sequence[Address]] = []
     failed: list[Exception] = []
+    import threading  # noqa: PLC0415  a launcher has the API server's address, and mpirt-discover starts once a second
+
     has_ended = threading.Event()
     # Each end is closed by one side only: a thread that was left behind never touches a descriptor of ours.
     reading, writing = os.pipe()
