@@ -285,6 +285,13 @@ class TestFields:
         assert (fields.text("a"), fields.flag("a"), fields.rows("a"), fields.texts("a")) == ("", None, [], [])
         assert fields.table("a").raw("b") is None
 
+    @pytest.mark.parametrize("values", [{}, {"a": ""}], ids=["missing", "empty"])
+    def test_a_field_that_is_needed_is_neither_missing_nor_empty(self, values: dict[str, str]) -> None:
+        with pytest.raises(ConfigError) as caught:
+            Fields(values, file="f", path="users").needed("a")
+
+        assert str(caught.value) == "f: users.a: is missing or empty"
+
     @pytest.mark.parametrize(
         ("value", "kind"),
         [
