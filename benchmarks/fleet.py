@@ -11,7 +11,6 @@ tests.apiserver.fleet: that shows what this side costs, not how long a cluster w
 from __future__ import annotations
 
 import os
-import platform
 import resource
 import signal
 import struct
@@ -32,6 +31,7 @@ from benchmarks.frame import Report, Row, Unmeasured, command, compared, in_turn
 from benchmarks.place import ACCESS, environment, fresh_namespace, plain_environment
 from benchmarks.plot import Panel, svg
 from benchmarks.programs import MIB, Cost, cpu_seconds, crowd, pss_bytes, run
+from images import build
 from testbed.ground import Namespace
 from testbed.kube import paths
 from testbed.kube.progress import step
@@ -57,7 +57,6 @@ _BOUNDS = {
     "discover_wall_ratio": 0.15,
     "discover_alone_wall_ratio": 0.75,
 }
-_ARCHITECTURES = {"aarch64": "arm64", "x86_64": "amd64"}
 _WORKERS = 3
 _SELECTOR = ("--selector", "training.kubeflow.org/job-name=job")
 _NAMES = 'jsonpath={range .items[*]}{.metadata.name}{"\\n"}{end}'
@@ -295,7 +294,7 @@ def _built(*words: str) -> list[str]:
     """The built file, with what a console script hands it."""
     kind, called, *rest = words
     folder = paths.PROJECT / "mpirt/agent"
-    built = sorted(folder.glob(f"agent-*-{_ARCHITECTURES.get(platform.machine(), '')}"))
+    built = sorted(folder.glob(f"agent-*-{build.architecture()}"))
     if not built:
         raise Unmeasured(f"there is no agent in {folder}; run: make programs")
     return [str(built[-1]), kind, sys.executable, str(paths.PROJECT), called, *rest]

@@ -151,7 +151,7 @@ static size_t write_written(u8 *to)
 {
     u64 out = output_written(STDOUT_FILENO), err = output_written(STDERR_FILENO), says = says_written();
     bool is_drained = output_is_drained(STDERR_FILENO);
-    /* What an earlier switchboard was told is repeated. */
+    /* A new switchboard hears how much was written before it. */
     bool is_due = session.generation && !told.has_written;
     if (!is_due && !is_news(out, told.out, output_is_drained(STDOUT_FILENO)) && !is_news(err, told.err, is_drained)
         && !(says != told.says && is_drained))

@@ -23,11 +23,11 @@ from mpirt.discover.options import Options, Selection, read_options, wants_text
 from mpirt.discover.patience import is_final
 from mpirt.errors import ExitCode, MpirtError
 from mpirt.hosts import render
+from mpirt.processes import parent
 from mpirt.rsh.switchboard import main as switchboard
 from mpirt.rsh.switchboard.discovery import Discovery, Question
 from mpirt.rsh.switchboard.door import IDLE_SECONDS
 from mpirt.rsh.switchboard.frames import discovered
-from mpirt.rsh.switchboard.processes import parent
 from mpirt.rsh.watches.podquestions import NotKnown
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from mpirt.discover.options import Options
 from mpirt.discover.patience import Patience
+from mpirt.processes import Process, find
 from mpirt.values import Value
 
 # For how long a refusal by the API server may be one that passes.
@@ -28,8 +28,6 @@ _MODULE = b"horovod.runner"
 _WORDS = 4
 # A shell, a supervisor, a shell: four or so.
 _MOST_ANCESTORS = 64
-# Of /proc/PID/stat, after the name in brackets: the parent's place and that of the start, in ticks since the boot.
-_PARENT, _START = 1, 19
 
 
 class Driver(Value):
@@ -43,22 +41,20 @@ class Driver(Value):
 
 def find_driver(parent: int, proc: str = "/proc") -> Driver | None:
     """The nearest horovodrun: this process, or one of its ancestors."""
-    for pid, fields in _ancestors(parent, proc):
-        words = _read(f"{proc}/{pid}/cmdline").split(b"\0")[:_WORDS]
+    for process in _ancestors(parent, proc):
+        words = _read(f"{proc}/{process.pid}/cmdline").split(b"\0")[:_WORDS]
         if any(word.rpartition(b"/")[2] == _PROGRAM or word.startswith(_MODULE) for word in words):
-            started = int(fields[_START])
-            age = time.clock_gettime(time.CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK")
-            return Driver(pid, started, age)
+            return Driver(process.pid, process.started, process.age)
     return None
 
 
-def _ancestors(pid: int, proc: str) -> Iterator[tuple[int, list[bytes]]]:
+def _ancestors(pid: int, proc: str) -> Iterator[Process]:
     for _ in range(_MOST_ANCESTORS):
-        fields = _read(f"{proc}/{pid}/stat").rpartition(b")")[2].split()
-        if pid <= 0 or len(fields) <= _START:
+        process = find(pid, proc)
+        if process is None:
             return
-        yield pid, fields
-        pid = int(fields[_PARENT])
+        yield process
+        pid = process.parent
 
 
 def _read(path: str) -> bytes:

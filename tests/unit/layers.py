@@ -25,6 +25,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "errors": frozenset(),
     "names": frozenset(),
     "values": frozenset(),
+    "processes": frozenset({"values"}),
     "hosts": frozenset({"errors", "values"}),
     "launchenv": frozenset(),
     "agent": frozenset(),
@@ -34,10 +35,10 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "podobjects": frozenset({"objects"}),
     "account": frozenset({"names", "objects"}),
     "kubeapi": _BASE,
-    "rsh": _BASE | {"account", "agent", "keeper", "kubeapi", "launchenv"},
-    "discover": _BASE | {"agent", "kubeapi"},
+    "rsh": _BASE | {"account", "agent", "keeper", "kubeapi", "launchenv", "processes"},
+    "discover": _BASE | {"agent", "kubeapi", "processes"},
     "controller": _BASE | {"account", "keeper", "kubeapi", "launchenv"},
-    "cli": _BASE | {"kubeapi", "launchenv", "rsh", "discover"},
+    "cli": _BASE | {"kubeapi", "launchenv", "processes", "rsh", "discover"},
 }
 
 # The packages of a part, and those that each of them may import. The modules beside them may import all, and are

@@ -127,14 +127,14 @@ class TestImportRules:
                 "mpirt/rsh/main.py",
                 "from mpirt.discover.discovery import hosts_of",
                 "rsh may import account, agent, backoff, errors, fields, hosts, keeper, kubeapi, "
-                "launchenv, names, objects, podobjects, values of mpirt, but not discover",
+                "launchenv, names, objects, podobjects, processes, values of mpirt, but not discover",
                 id="rsh and discover",
             ),
             pytest.param(
                 "mpirt/discover/main.py",
                 "import mpirt.controller.decisions.plan",
                 "discover may import agent, backoff, errors, fields, hosts, kubeapi, names, objects, podobjects, "
-                "values of mpirt, but not controller",
+                "processes, values of mpirt, but not controller",
                 id="discover and controller",
             ),
             pytest.param(
@@ -148,7 +148,7 @@ class TestImportRules:
                 "mpirt/cli/main.py",
                 "from mpirt.controller import main",
                 "cli may import backoff, discover, errors, fields, hosts, kubeapi, launchenv, names, "
-                "objects, podobjects, rsh, values of mpirt, but not controller",
+                "objects, podobjects, processes, rsh, values of mpirt, but not controller",
                 id="command line and controller",
             ),
             pytest.param(

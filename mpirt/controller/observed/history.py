@@ -102,7 +102,7 @@ def _digest(spec: JobSpec, observed: Observed, count: int) -> str:
 
 
 def _containers(spec: JobSpec, observed: Observed, names: Iterable[str]) -> list[str]:
-    """Return which containers the workers of these names are; empty for each that is none any more."""
+    """Return which containers the workers of these names are; empty for each that is not a worker any more."""
     pods = observed.workers_by_name
     return [_container(pods.get(name), spec.workers.template.main) for name in names]
 

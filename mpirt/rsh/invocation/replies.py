@@ -1,5 +1,5 @@
 """
-What is told instead of running a command: the help and the version.
+The replies of mpirt-rsh that run no command: the help and the version.
 
 Owns: the texts. Nothing is printed here.
 """

@@ -38,7 +38,7 @@ BOOTSTRAP = ("/bin/sh", "-c", 'IFS= read -r mpirt && eval "$mpirt"')
 _MOUNTED = f"{names.MPI_FOLDER}/{file_name('$mpirt_arch')}"
 # What runtimes and shells complain of before there is an answer; more is no complaint.
 _MOST_BEFORE = 64 * 1024
-# Of an answer that is none, in an error.
+# How much of an invalid answer an error shows.
 _SHOWN = 128
 _U64 = 2**64 - 1
 _MOST_DIGITS = len(str(_U64))

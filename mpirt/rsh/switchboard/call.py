@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from mpirt.errors import ExitCode, MpirtError, internal_error
 from mpirt.kubeapi.access.steps import Deadline
 from mpirt.kubeapi.request.execs import ExecApi
+from mpirt.processes import age, parent
 from mpirt.rsh.invocation import launchers
 from mpirt.rsh.invocation.argv import Invocation, Wants, parse
 from mpirt.rsh.invocation.replies import reply, version
@@ -35,7 +36,6 @@ from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.clusters import Cluster, Clusters, Turn, located
 from mpirt.rsh.switchboard.frames import SIGNALS, Handover, resumption
 from mpirt.rsh.switchboard.ledger import Ledger
-from mpirt.rsh.switchboard.processes import age, parent
 from mpirt.rsh.switchboard.status import LOOKUP, QUEUED, CommandStatus
 from mpirt.rsh.switchboard.task import connect_seconds, make_task, wants_log
 from mpirt.rsh.watches.podhub import PodHub

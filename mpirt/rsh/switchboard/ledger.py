@@ -21,8 +21,8 @@ from pathlib import Path
 from mpirt import account, names, podobjects
 from mpirt.account import Account, Lost
 from mpirt.errors import ExitCode
+from mpirt.processes import age
 from mpirt.rsh.pod.facts import Container
-from mpirt.rsh.switchboard.processes import age
 
 _OWN_CODES = range(ExitCode.USAGE, ExitCode.NOT_READY + 1)
 _INIT = 1

@@ -202,7 +202,7 @@ class Budget:
         return self._total
 
     def holds(self, who: object, count: int) -> None:
-        """So many bytes of theirs wait now. Those that may be read again are told."""
+        """Note how many bytes of theirs wait now, and report those that may be read again."""
         before = self._held.pop(who, 0)
         if count:
             self._held[who] = count

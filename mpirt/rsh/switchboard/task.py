@@ -139,7 +139,7 @@ def pace(held: Holding, *, alive_seconds: float | None, alive_count: int | None)
 
 
 def _fence(environ: Mapping[str, str]) -> Fence:
-    """As JOB:ATTEMPT, or as JOB alone, and then launchers are told apart by what they are."""
+    """Of JOB:ATTEMPT; of JOB alone, with a number that differs for each start of a launcher."""
     text = environ.get(names.FENCE_VARIABLE, "")
     job, colon, attempt = text.partition(":")
     if not job:

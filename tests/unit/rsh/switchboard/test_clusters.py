@@ -100,9 +100,9 @@ def test_no_more_than_32_are_remembered(clusters: Clusters, tmp_path: Path) -> N
 def test_paths_are_those_of_the_agents_folder() -> None:
     paths = os.pathsep.join(["config", "/etc/config", "../other"])
 
-    found = located({"KUBECONFIG": paths, "HOME": "/root"}, "/work")
+    found = located({"KUBECONFIG": paths, "HOME": "/root"}, "/folder")
 
-    assert found == {"KUBECONFIG": "/work/config:/etc/config:/work/../other", "HOME": "/root"}
+    assert found == {"KUBECONFIG": "/folder/config:/etc/config:/folder/../other", "HOME": "/root"}
 
 
 def test_a_folder_that_was_removed_holds_no_file() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from mpirt.cli.ps.sources import cpu_seconds, memory, owner
-from mpirt.rsh.switchboard.processes import age, parent
+from mpirt.processes import age, parent
 
 
 @pytest.fixture
