@@ -95,15 +95,17 @@ check: export PYTHONDONTWRITEBYTECODE :=
 check: export MYPY_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mpirt-mypy
 check: may-check lint programs ## everything that needs no cluster: lint, types, unit and protocol tests with coverage
 	@mkdir -p build; code=0; others=; \
-	$(foreach part,$(PARTS),$(BIN)/python -m $(TIERED) $($(part)) $(PYTEST_ARGS) >build/beside-$(part).log 2>&1 & \
+	$(foreach part,$(PARTS),$(BIN)/python -m $(HASTY) $($(part)) $(PYTEST_ARGS) >build/beside-$(part).log 2>&1 & \
 	  others="$$others $$!"; ) \
 	nice $(BIN)/mypy >build/beside-TYPES.log 2>&1 & others="$$others $$!"; \
-	$(BIN)/coverage run -m $(TIERED) -p tests.run.counting tests/unit $(patsubst %,--ignore=%,$(UNCOUNTED)) $(PYTEST_ARGS) \
+	$(BIN)/coverage run -m $(HASTY) -p tests.run.counting tests/unit $(patsubst %,--ignore=%,$(UNCOUNTED)) $(PYTEST_ARGS) \
 	  || code=$$?; for one in $$others; do wait $$one || code=$$?; done; \
 	cat $(patsubst %,build/beside-%.log,$(PARTS) TYPES); exit $$code
 	$(BIN)/coverage report
 
 TIERED := pytest -p tests.run.selection
+# None of these needs so many seconds on the busiest machine; one that hangs holds up all.
+HASTY := $(TIERED) --timeout 300
 
 # What is run beside the counted tests, all at once: most of them wait half of their time, so each lasts about as long
 # as the counted ones. Every test file is in one of them.

@@ -76,11 +76,8 @@ class Sighting:
 
 def sightings() -> dict[str, Sighting]:
     """By the test's name."""
-    try:
-        found = tomllib.loads(FLAKY.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    return {entry["test"]: Sighting(entry["test"], entry["seen"], entry["cause"]) for entry in found["flaky"]}
+    entries = tomllib.loads(FLAKY.read_text(encoding="utf-8")).get("flaky", ())
+    return {entry["test"]: Sighting(entry["test"], entry["seen"], entry["cause"]) for entry in entries}
 
 
 def head() -> str:

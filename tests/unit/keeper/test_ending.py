@@ -355,12 +355,16 @@ def test_a_keeper_waits_without_work_for_a_process_that_is_slow_to_die(agent: Ag
         assert guest.stdout is not None
         assert guest.stdout.readline() == b"in\n"
         guest.send_signal(signal.SIGSTOP)
+        # Not before it has stopped does it leave its dead child alone.
+        assert os.waitid(os.P_PID, guest.pid, os.WSTOPPED | os.WNOWAIT)
         before = cpu_ticks(agent.keeper_pid)
         agent.end(signal.SIGKILL, grace=0)
-        with pytest.raises(TimeoutError):
-            agent.until(Kind.EXIT, within=1)
-        used = cpu_ticks(agent.keeper_pid) - before
-        guest.send_signal(signal.SIGCONT)
+        try:
+            with pytest.raises(TimeoutError):
+                agent.until(Kind.EXIT, within=1)
+            used = cpu_ticks(agent.keeper_pid) - before
+        finally:
+            guest.send_signal(signal.SIGCONT)
 
     assert used < os.sysconf("SC_CLK_TCK") / 2
     assert agent.until_exit().code == signal.SIGKILL

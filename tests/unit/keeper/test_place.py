@@ -126,6 +126,9 @@ def test_attach_trusts_no_socket_of_another_user(keeper: Path) -> None:
 
 def test_a_keeper_without_descriptors_for_more_callers_waits_until_there_are(agent: Agent) -> None:
     agent.start("/bin/sh", "-c", "read x; sleep 1; echo over", has_stdin=True)
+    # Once it has looked for strays, which is behind STARTED, it has no file of /proc open.
+    agent.send(agent.frame(Kind.BEAT, 1))
+    agent.until(Kind.BEAT_BACK)
     used = {int(path.name) for path in Path(f"/proc/{agent.keeper_pid}/fd").iterdir()}
     least = min(set(range(1000)) - used)
     before = resource.prlimit(agent.keeper_pid, resource.RLIMIT_NOFILE)

@@ -87,6 +87,8 @@ def checkout(tmp_path: Path) -> Checkout:
         "[pytest]\nmarkers =\n  alone: breaks it\n  quiet: is fast\n  full(why): left out\n  sample(n): some\n",
         encoding="utf-8",
     )
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/flaky.toml").write_text("# None so far.\n", encoding="utf-8")
     return Checkout(tmp_path)
 
 
@@ -140,7 +142,6 @@ def test_three_flaky_tests_in_a_run_are_red(checkout: Checkout) -> None:
 
 def test_a_test_that_was_flaky_before_gets_no_second_chance(checkout: Checkout) -> None:
     checkout.write("one.py", FLAKY.format(name="race"))
-    (checkout.root / "tests").mkdir()
     (checkout.root / "tests/flaky.toml").write_text(
         '[[flaky]]\ntest = "one.py::test_race"\nseen = 2026-11-27\ncause = "the tide"\n', encoding="utf-8"
     )
@@ -201,7 +202,6 @@ def test_a_slice_may_have_no_tests_of_a_folder(checkout: Checkout) -> None:
 
 
 def test_a_full_run_that_is_green_is_noted_with_the_time_of_each_longer_test(checkout: Checkout) -> None:
-    (checkout.root / "tests").mkdir()
     checkout.write("one.py", PASSING)
 
     done = checkout.run("test", "--keep", "one")
@@ -212,7 +212,6 @@ def test_a_full_run_that_is_green_is_noted_with_the_time_of_each_longer_test(che
 
 
 def test_a_full_run_that_is_red_leaves_what_was_noted(checkout: Checkout) -> None:
-    (checkout.root / "tests").mkdir()
     checkout.write("one.py", ALWAYS)
 
     assert checkout.run("test", "--keep", "one").returncode == 1
