@@ -54,9 +54,8 @@ INSIDE: Mapping[str, Mapping[str, frozenset[str]]] = {
         "protocol": frozenset({"invocation"}),
         "pod": frozenset({"protocol"}),
         "session": frozenset({"invocation", "protocol", "pod"}),
-        "ports": frozenset({"protocol", "pod", "session"}),
-        "watches": frozenset({"protocol", "pod", "session", "ports"}),
-        "switchboard": frozenset({"invocation", "protocol", "pod", "session", "ports", "watches"}),
+        "watches": frozenset({"pod", "session"}),
+        "switchboard": frozenset({"invocation", "protocol", "pod", "session", "watches"}),
     },
     "controller": {
         "model": frozenset(),

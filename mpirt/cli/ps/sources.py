@@ -29,8 +29,8 @@ from mpirt.kubeapi.access.steps import Deadline
 from mpirt.kubeapi.request.api import Api
 from mpirt.kubeapi.request.dial import Dialer
 from mpirt.rsh.protocol.framing import frame
-from mpirt.rsh.switchboard.client import Client, NotUsed, connect, places
 from mpirt.rsh.switchboard.frames import Kind
+from mpirt.rsh.switchboard.sockets import Client, NotUsed, connect, places
 from mpirt.rsh.switchboard.status import CommandStatus, read_document
 from mpirt.rsh.switchboard.task import CONNECT_TIMEOUT
 

@@ -14,9 +14,6 @@ import socket
 from collections.abc import Callable
 
 from mpirt.errors import PeerError
-from mpirt.rsh.ports.client import Client
-from mpirt.rsh.ports.loop import FOR_EVER, Loop
-from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.protocol.framing import frame
 from mpirt.rsh.session import events
 from mpirt.rsh.session.task import Record
@@ -24,6 +21,9 @@ from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import SIGNALS, Handover, Kind
 from mpirt.rsh.switchboard.outbox import Budget, Outbox
 from mpirt.rsh.switchboard.peers import pid_of_peer
+from mpirt.rsh.switchboard.sessionio import SessionIO
+from mpirt.rsh.switchboard.surroundings import Client
+from mpirt.rsh.watches.loop import FOR_EVER, Loop
 
 _READ = 128 * 1024
 # ROOM is said for every so many bytes, where the agent has some left.

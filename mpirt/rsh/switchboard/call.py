@@ -22,11 +22,6 @@ from mpirt.rsh.invocation import launchers
 from mpirt.rsh.invocation.argv import Invocation, Wants, parse
 from mpirt.rsh.invocation.replies import reply, version
 from mpirt.rsh.pod.lookup import find_pod
-from mpirt.rsh.ports.client import Follow, Follower, Hear, Place, Surroundings
-from mpirt.rsh.ports.links import PodLookup
-from mpirt.rsh.ports.log import Log
-from mpirt.rsh.ports.loop import Loop
-from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import SIGNALLED
 from mpirt.rsh.session.machine import State
@@ -36,8 +31,13 @@ from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.clusters import Cluster, Clusters, Turn, located
 from mpirt.rsh.switchboard.frames import SIGNALS, Handover, resumption
 from mpirt.rsh.switchboard.ledger import Ledger
+from mpirt.rsh.switchboard.links import PodLookup
+from mpirt.rsh.switchboard.log import Log
+from mpirt.rsh.switchboard.sessionio import SessionIO
 from mpirt.rsh.switchboard.status import LOOKUP, QUEUED, CommandStatus
+from mpirt.rsh.switchboard.surroundings import Follow, Follower, Hear, Place, Surroundings
 from mpirt.rsh.switchboard.task import connect_seconds, make_task, wants_log
+from mpirt.rsh.watches.loop import Loop
 from mpirt.rsh.watches.podhub import PodHub
 
 _TOO_MANY = "the switchboard has no descriptors for more commands: its limit (ulimit -n) is too low"

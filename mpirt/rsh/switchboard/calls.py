@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.session.task import Holding
 from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.call import Call
@@ -24,6 +23,7 @@ from mpirt.rsh.switchboard.ledger import Ledger
 from mpirt.rsh.switchboard.status import CommandStatus
 from mpirt.rsh.switchboard.task import holding, keepers
 from mpirt.rsh.watches.followers import Watch
+from mpirt.rsh.watches.loop import FOR_EVER, Loop
 from mpirt.rsh.watches.podquestions import keep_all
 
 

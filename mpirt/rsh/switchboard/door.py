@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from mpirt.rsh.ports.loop import FOR_EVER
 from mpirt.rsh.switchboard.peers import is_ours
+from mpirt.rsh.watches.loop import FOR_EVER
 
 # A launcher that starts one command after the other finds it there.
 IDLE_SECONDS = 15.0

@@ -21,7 +21,6 @@ from pathlib import Path
 from mpirt import names
 from mpirt.errors import ExitCode, internal_error
 from mpirt.rsh.invocation.replies import version
-from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.calls import Calls
 from mpirt.rsh.switchboard.discovery import Discovery
@@ -29,6 +28,7 @@ from mpirt.rsh.switchboard.door import IDLE_SECONDS, Door
 from mpirt.rsh.switchboard.frames import Handover, Kind
 from mpirt.rsh.switchboard.outbox import Budget
 from mpirt.rsh.switchboard.status import QUEUED, BoardStatus, CommandStatus, WatchStatus, document
+from mpirt.rsh.watches.loop import Loop
 
 _SOCKET = 3
 # A thousand sessions that each wake up once in a while are a thousand waits less so.

@@ -22,11 +22,11 @@ from mpirt.kubeapi.watch.listwatch import News, NewsKind
 from mpirt.kubeapi.watch.pods import PodWatch
 from mpirt.objects import Body, table, text
 from mpirt.rsh.pod.facts import Pod, read_pod
-from mpirt.rsh.pod.jobpods import EVERYTHING, covers, scope_of
-from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.session import events
 from mpirt.rsh.watches import podquestions
 from mpirt.rsh.watches.followers import Followed, Follower, Hear, Latecomers, Watch, events_of
+from mpirt.rsh.watches.jobpods import EVERYTHING, covers, scope_of
+from mpirt.rsh.watches.loop import FOR_EVER, Loop
 from mpirt.rsh.watches.podquestions import PodQuestions, keep_all
 
 # Pods that have a watch of their own beside the common one: more, and something is wrong with the scope.

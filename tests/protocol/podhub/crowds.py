@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 
 from mpirt.kubeapi.request.dial import Dialer
-from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.session import events
 from mpirt.rsh.watches.followers import Follower
+from mpirt.rsh.watches.loop import Loop
 from mpirt.rsh.watches.podhub import PodHub
 from tests.apiserver.pods import Pod
 from tests.apiserver.server import ApiServer

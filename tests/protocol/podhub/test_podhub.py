@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mpirt.rsh.ports.loop import FOR_EVER
 from mpirt.rsh.session import events
+from mpirt.rsh.watches.loop import FOR_EVER
 from tests.apiserver.faults import Chunked, Status, Then
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer

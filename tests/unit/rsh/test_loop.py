@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.rsh.ports.loop import FOR_EVER, Loop
+from mpirt.rsh.watches.loop import FOR_EVER, Loop
 
 
 class Pipe:

@@ -15,7 +15,7 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpirt.rsh.ports.loop import FOR_EVER, Loop
+from mpirt.rsh.watches.loop import FOR_EVER, Loop
 
 GROUPS = 3
 _BOTH = select.POLLIN | select.POLLOUT

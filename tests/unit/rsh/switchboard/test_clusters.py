@@ -10,8 +10,8 @@ import pytest
 
 from mpirt.errors import ConfigError, Unreachable
 from mpirt.kubeapi.request.answers import ApiError, Failure, Overloaded
-from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.switchboard.clusters import Clusters, located
+from mpirt.rsh.watches.loop import FOR_EVER, Loop
 from mpirt.rsh.watches.podquestions import NotKnown
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.rsh.switchboard.client import NotUsed, connect
 from mpirt.rsh.switchboard.peers import is_ours
+from mpirt.rsh.switchboard.sockets import NotUsed, connect
 
 _LISTEN = """
 import socket, sys

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpirt.errors import UsageError
-from mpirt.rsh.switchboard.client import places
+from mpirt.rsh.switchboard.sockets import places
 
 
 class TestPlaces:

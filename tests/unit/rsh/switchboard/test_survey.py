@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.switchboard.calls import Survey
+from mpirt.rsh.watches.loop import Loop
 
 
 class Held:

@@ -16,8 +16,8 @@ from mpirt.errors import MpirtError
 from mpirt.kubeapi.access.steps import Pending
 from mpirt.kubeapi.request import websocket
 from mpirt.kubeapi.request.execs import Upgraded
-from mpirt.rsh.ports.loop import FOR_EVER
 from mpirt.rsh.session import events
+from mpirt.rsh.watches.loop import FOR_EVER
 
 if TYPE_CHECKING:
     # It exists for type checkers only.

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from mpirt.errors import MpirtError
 from mpirt.kubeapi.request.execs import ExecApi
-from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.session import events
 from mpirt.rsh.session.task import Record
+from mpirt.rsh.watches.loop import Loop
 
 if TYPE_CHECKING:
     # It imports this module.
-    from mpirt.rsh.ports.sessionio import SessionIO
+    from mpirt.rsh.switchboard.sessionio import SessionIO
 
 
 class Client(ABC):

@@ -18,15 +18,15 @@ from mpirt.kubeapi.request.answers import NotFound
 from mpirt.kubeapi.request.asks import exec_in_pod
 from mpirt.kubeapi.request.execs import ExecDial
 from mpirt.rsh.pod.lookup import HostName
-from mpirt.rsh.ports.client import Client, Follower, Place, Surroundings
-from mpirt.rsh.ports.links import ExecLink, PodLookup
-from mpirt.rsh.ports.log import Log
-from mpirt.rsh.ports.loop import FOR_EVER
 from mpirt.rsh.protocol.entrance import BOOTSTRAP
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import PASSED_ON, SIGNALLED, broken_stdout
 from mpirt.rsh.session.machine import Machine, State
 from mpirt.rsh.session.session import Session
+from mpirt.rsh.switchboard.links import ExecLink, PodLookup
+from mpirt.rsh.switchboard.log import Log
+from mpirt.rsh.switchboard.surroundings import Client, Follower, Place, Surroundings
+from mpirt.rsh.watches.loop import FOR_EVER
 
 # How much output is written before the session is told: the pod has room for several times as much.
 _WORTH_TELLING = 256 * 1024
