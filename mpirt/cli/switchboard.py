@@ -11,6 +11,7 @@ from __future__ import annotations
 import stat
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +26,9 @@ from mpirt.errors import ExitCode, MpirtError
 from mpirt.hosts import render
 from mpirt.processes import parent
 from mpirt.rsh.switchboard import main as switchboard
-from mpirt.rsh.switchboard.discovery import Discovery, Question
-from mpirt.rsh.switchboard.door import IDLE_SECONDS
+from mpirt.rsh.switchboard.clusters import Discovery, Question
 from mpirt.rsh.switchboard.frames import discovered
-from mpirt.rsh.watches.podquestions import NotKnown
+from mpirt.rsh.watches.jobpods import NotKnown
 
 if TYPE_CHECKING:
     from mpirt.objects import Body
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _FROM_HERE = "pods from the switchboard"
 
 
-def main(*, idle_seconds: float = IDLE_SECONDS) -> int:
+def main(*, idle_seconds: float = switchboard.IDLE_SECONDS) -> int:
     """Serve agents until there have been none for a while."""
     return switchboard.main(HostDiscovery(), idle_seconds=idle_seconds)
 
@@ -58,40 +58,43 @@ class HostDiscovery(Discovery):
             raise NotKnown(str(error)) from error
         if options.waits:
             raise NotKnown("the switchboard does not wait")
-        return HostQuestion(options, selection, environ, pid)
+        return Question(
+            options.namespace, selection.selectors, partial(_answer, options, selection, environ, pid=pid)
+        )
 
 
-class HostQuestion(Question):
+def _answer(
+    options: Options,
+    selection: Selection,
+    environ: Mapping[str, str],
+    pods: Sequence[Pod],
+    namespace: str,
+    *,
+    pid: int,
+) -> bytes:
     """Which hosts one call may use."""
-
-    def __init__(self, options: Options, selection: Selection, environ: Mapping[str, str], pid: int) -> None:
-        self._options, self._selection, self._pid = options, selection, pid
-        self.namespace, self.selectors, self.environ = options.namespace, selection.selectors, environ
-
-    def answer(self, pods: Sequence[Pod], namespace: str) -> bytes:
-        options, environ = self._options, self.environ
-        call = call_by(parent(self._pid), options, environ)
-        verbose = is_verbose(options, environ)
-        said = [_FROM_HERE] if verbose else []
-        found: Found | MpirtError
-        try:
-            found = hosts_among(
-                [pod for pod in pods if self._selection.holds(pod)],
-                self._selection,
-                namespace=namespace,
-                options=options,
-                criteria=criteria_of(options, environ, own_pod(environ)),
-                call=call,
-            )
-        except MpirtError as error:
-            found = error
-        if not is_final(found, call.patience):
-            raise NotKnown("this call waits for hosts, which the switchboard does not")
-        call.is_over()
-        if isinstance(found, MpirtError):
-            return discovered(found.code, b"", _lines([*said, str(found)]))
-        lines = _lines([*said, *remarks(found, call, verbose=verbose)])
-        return discovered(ExitCode.OK, render(found.hosts, options.form).encode(), lines)
+    call = call_by(parent(pid), options, environ)
+    verbose = is_verbose(options, environ)
+    said = [_FROM_HERE] if verbose else []
+    found: Found | MpirtError
+    try:
+        found = hosts_among(
+            [pod for pod in pods if selection.holds(pod)],
+            selection,
+            namespace=namespace,
+            options=options,
+            criteria=criteria_of(options, environ, own_pod(environ)),
+            call=call,
+        )
+    except MpirtError as error:
+        found = error
+    if not is_final(found, call.patience):
+        raise NotKnown("this call waits for hosts, which the switchboard does not")
+    call.is_over()
+    if isinstance(found, MpirtError):
+        return discovered(found.code, b"", _lines([*said, str(found)]))
+    lines = _lines([*said, *remarks(found, call, verbose=verbose)])
+    return discovered(ExitCode.OK, render(found.hosts, options.form).encode(), lines)
 
 
 def _selection_at_hand(environ: Mapping[str, str]) -> Selection:

@@ -20,9 +20,8 @@ from mpirt.rsh.session.task import Record
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import SIGNALS, Handover, Kind
 from mpirt.rsh.switchboard.outbox import Budget, Outbox
-from mpirt.rsh.switchboard.peers import pid_of_peer
 from mpirt.rsh.switchboard.sessionio import SessionIO
-from mpirt.rsh.switchboard.surroundings import Client
+from mpirt.rsh.switchboard.sockets import pid_of_peer
 from mpirt.rsh.watches.loop import FOR_EVER, Loop
 
 _READ = 128 * 1024
@@ -31,8 +30,8 @@ _WORTH_TELLING = 64 * 1024
 _HUP = 1
 
 
-class AgentLink(Client):
-    """An agent, as a port, and as who has a command's streams."""
+class AgentLink:
+    """An agent: a port, and where the stdin, stdout and stderr of a command are."""
 
     # fmt: off
     __slots__ = (
@@ -162,6 +161,7 @@ class AgentLink(Client):
             self._ended_stdin = handover.stdin_ended
 
     def serve(self, running: SessionIO) -> None:
+        """Carry the streams of this session from now on."""
         self._running = running
 
     def write(self, stream: int, data: bytes) -> None:
@@ -175,20 +175,25 @@ class AgentLink(Client):
 
     @property
     def waiting(self) -> int:
+        """How many bytes of one stream have not been written yet, at most."""
         return 0 if self.is_gone else self._outbox.waiting
 
     @property
     def is_crowded(self) -> bool:
+        """Whether other commands want the room that the output takes."""
         return not (self.is_gone or self._budget.may_be_read(self, self._may_be_read_again))
 
     @property
     def done(self) -> tuple[int, int]:
+        """How much of the command's stdout and stderr has been written, or dropped for want of a reader."""
         return self._outbox.done
 
     def broken_by(self, stream: int) -> int:
+        """The errno for which a stream can't be written any more; 0 while it can."""
         return self._broken[stream]
 
     def keep(self, record: Record | None) -> None:
+        """Have the agent store it, and confirm that by the event Kept."""
         self._record = record
         if self.is_gone and self._running is not None:
             # No agent will come back for it: the keeper need not wait.
@@ -198,6 +203,7 @@ class AgentLink(Client):
         self._send()
 
     def settle(self, stdin_room: int, stdin_taken: int) -> None:
+        """Send what is queued; so much of stdin may be read, so much is not needed any more."""
         self._feed()
         if not self.is_gone:
             self._tell_of_stdin(stdin_room, stdin_taken)
@@ -216,6 +222,7 @@ class AgentLink(Client):
             self._outbox.say(frames.offset(Kind.ROOM, allowed))
 
     def read_no_more(self) -> None:
+        """Nothing wants stdin any more."""
         self._held.clear()
 
     # Frames from it

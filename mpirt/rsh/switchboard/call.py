@@ -28,17 +28,15 @@ from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.session.task import WATCH_AFTER, Holding, Resumption
 from mpirt.rsh.switchboard.agentlink import AgentLink
-from mpirt.rsh.switchboard.clusters import Cluster, Clusters, Turn, located
+from mpirt.rsh.switchboard.clusters import Cluster, Clusters, located
 from mpirt.rsh.switchboard.frames import SIGNALS, Handover, resumption
 from mpirt.rsh.switchboard.ledger import Ledger
 from mpirt.rsh.switchboard.links import PodLookup
 from mpirt.rsh.switchboard.log import Log
-from mpirt.rsh.switchboard.sessionio import SessionIO
+from mpirt.rsh.switchboard.sessionio import Place, SessionIO
 from mpirt.rsh.switchboard.status import LOOKUP, QUEUED, CommandStatus
-from mpirt.rsh.switchboard.surroundings import Follow, Follower, Hear, Place, Surroundings
 from mpirt.rsh.switchboard.task import connect_seconds, make_task, wants_log
 from mpirt.rsh.watches.loop import Loop
-from mpirt.rsh.watches.podhub import PodHub
 
 _TOO_MANY = "the switchboard has no descriptors for more commands: its limit (ulimit -n) is too low"
 
@@ -50,7 +48,6 @@ class _Wish:
     asked: Invocation
     words: tuple[str, ...]
     cluster: Cluster
-    turn: Turn
     pod: str
     is_of_hydra: bool
 
@@ -77,7 +74,6 @@ class Call:
         self._holding, self._answered, self._ledger = holding, answered, ledger
         self._agent, self._handover, self._loop, self._over = agent, handover, loop, over
         self._environ = located(handover.environ, handover.folder)
-        self._turn: Turn | None = None
         self._lookup: PodLookup | None = None
         self._running: SessionIO | None = None
         self._is_over = False
@@ -163,7 +159,7 @@ class Call:
     def _state(self) -> str:
         if self._is_over:
             return State.DONE.value
-        if self._turn is not None and self._turn.is_awaited:
+        if self._wish is not None and self._wish.cluster.gate.waits(self):
             return QUEUED
         return LOOKUP if self._running is None else self._running.phase.state.value
 
@@ -207,8 +203,11 @@ class Call:
         if self._running is not None:
             with suppress(Exception):
                 self._running.abandon()
-        if self._turn is not None:
-            self._turn.leave(self)
+        self._leave_gate()
+
+    def _leave_gate(self) -> None:
+        if self._wish is not None:
+            self._wish.cluster.gate.leave(self)
 
     def prepare(self, clusters: Clusters, *, is_one_too_many: bool) -> None:
         """Find out what is wanted, and begin with it when it is its turn. Raises MpirtError."""
@@ -224,7 +223,6 @@ class Call:
             self._reply(asked)
             return
         cluster = clusters.find(self._environ, asked.context)
-        self._turn = Turn(cluster, self, self.guard)
         if resumed is None and handover.signals:
             # It was told to another switchboard, before anything had begun.
             self.signalled(handover.signals[0])
@@ -233,7 +231,7 @@ class Call:
         if launchers.starts_daemon(words):
             # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
             self._agent.follow_its_parent()
-        self._wish = wish = _Wish(asked, words, cluster, self._turn, asked.pod, launchers.is_of_hydra(words))
+        self._wish = wish = _Wish(asked, words, cluster, asked.pod, launchers.is_of_hydra(words))
         if resumed is not None:
             self._begin(replace(wish, pod=resumed.record.pod), resumed)
         elif asked.is_address:
@@ -281,14 +279,14 @@ class Call:
         self._loop.add(lookup, step, group=self)
 
     def _wait_for_its_turn(self, wish: _Wish) -> None:
-        wish.turn.enter_first(lambda: self._begin(wish, None))
+        wish.cluster.gate.enter(self, lambda: self.guard(lambda: self._begin(wish, None)), is_first=True)
 
     def _begin(self, wish: _Wish, resumed: Resumption | None) -> None:
         self._wish = wish
         if self._agent.is_gone:
             self.let_go()
             return
-        environ, asked, dialer = self._environ, wish.asked, wish.cluster.dialer
+        environ, asked = self._environ, wish.asked
         hub = wish.cluster.hub(wish.namespace, environ)
         task = make_task(
             asked,
@@ -304,34 +302,27 @@ class Call:
         now = time.monotonic()
         log = Log(now) if wants_log(asked, environ) else None
         if log is not None:
-            self._agent.say(log.place(wish.pod, wish.namespace, dialer.endpoint, now))
+            self._agent.say(log.place(wish.pod, wish.namespace, wish.cluster.endpoint, now))
         self._running = SessionIO(
             Session(task, now=now, jitter=random.random, resumption=resumed),
             self._agent,
-            Place(wish.namespace, wish.pod, asked.service),
-            Surroundings(self._loop, ExecApi(dialer), self._guarded(hub), wish.turn),
+            self,
+            Place(wish.cluster, hub, wish.namespace, asked.service),
+            self._loop,
             log=log,
-            moved=self._moved,
         )
         self._running.begin()
 
-    def _guarded(self, hub: PodHub) -> Follow:
-        """What the hub tells comes in the middle of its own acts."""
-
-        def follow(pod: str, hear: Hear) -> Follower:
-            return hub.follow(pod, lambda told: self.guard(lambda: self._hear(told, hear)))
-
-        return follow
-
-    def _hear(self, told: Sequence[events.Event], hear: Hear) -> None:
+    def note_pod(self, told: Sequence[events.Event]) -> None:
+        """Note the container in which its command runs."""
         for event in told:
             if isinstance(event, events.PodSeen) and self._running is not None:
                 phase = self._running.phase
                 container = event.pod.container(phase.container)
                 self._ledger.seen(self, phase.pod, container, is_first=event.is_first)
-        hear(told)
 
-    def _moved(self) -> None:
+    def moved(self) -> None:
+        """Its session may have ended."""
         running = self._running
         if running is None or self._is_over:
             return
@@ -344,8 +335,7 @@ class Call:
             self.note_if_left()
             self._is_over = True
             self._loop.drop(running)
-            if self._turn is not None:
-                self._turn.leave(self)
+            self._leave_gate()
             why = running.finish.line if running.finish else ""
             is_lost = self._ledger.ended(running.phase.pod, code, why, is_left=self._is_left)
             # Who has told the agent to end, and is there, knows that its code says nothing of the command.

@@ -16,15 +16,12 @@ from typing import Protocol
 from mpirt.rsh.session.task import Holding
 from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.call import Call
-from mpirt.rsh.switchboard.clusters import Clusters
-from mpirt.rsh.switchboard.discovery import Discovery, ask
+from mpirt.rsh.switchboard.clusters import Clusters, Discovery, ask
 from mpirt.rsh.switchboard.frames import SIGNALS, Handover
 from mpirt.rsh.switchboard.ledger import Ledger
-from mpirt.rsh.switchboard.status import CommandStatus
+from mpirt.rsh.switchboard.status import CommandStatus, WatchStatus
 from mpirt.rsh.switchboard.task import holding, keepers
-from mpirt.rsh.watches.followers import Watch
 from mpirt.rsh.watches.loop import FOR_EVER, Loop
-from mpirt.rsh.watches.podquestions import keep_all
 
 
 class Command(Protocol):
@@ -97,7 +94,7 @@ class Calls:
         """Without `discovery`, of one agent. Then there is no account: a launcher's is of all its commands."""
         self._loop, self._discovery = loop, discovery
         self._keepers = keepers()
-        self._clusters = Clusters(loop, discovery.keep if discovery else keep_all)
+        self._clusters = Clusters(loop)
         self._survey = Survey(loop)
         self._ledger = Ledger()
         self._calls: dict[AgentLink, Call] = {}
@@ -120,7 +117,7 @@ class Calls:
         now, wall = time.monotonic(), time.time()
         return [call.status(now, wall) for call in self._calls.values()]
 
-    def watches(self) -> list[Watch]:
+    def watches(self) -> list[WatchStatus]:
         """How the watches on their pods are."""
         return self._clusters.watches()
 

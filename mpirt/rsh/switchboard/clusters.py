@@ -1,8 +1,10 @@
 """
-The clusters that agents mean, by their environment.
+The clusters that agents mean, by their environment; and what is asked about their pods.
 
 Owns: one Dialer for each, with its credentials and its TLS context, for all who mean the same. Files that are
-named there may be changed: then it is another one.
+named there may be changed: then it is another one. Of the questions of mpirt-discover: the interface of what makes
+hosts of pods, which mpirt/cli/switchboard.py hands in, because this package and mpirt/discover do not know each
+other; and the rule that any doubt is a refusal: mpirt-discover then asks the API server itself.
 """
 
 from __future__ import annotations
@@ -10,7 +12,10 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +24,16 @@ from mpirt.kubeapi.access.credentials import StoredCredentials
 from mpirt.kubeapi.access.endpoint import Endpoint, find_endpoint
 from mpirt.kubeapi.request.answers import ApiError
 from mpirt.kubeapi.request.dial import Dialer
+from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.gate import Gate
-from mpirt.rsh.watches.followers import Watch
-from mpirt.rsh.watches.jobpods import given_scope
-from mpirt.rsh.watches.loop import FOR_EVER, Loop
+from mpirt.rsh.switchboard.status import WatchStatus
+from mpirt.rsh.watches.jobpods import NotKnown, given_scope
+from mpirt.rsh.watches.loop import Loop
 from mpirt.rsh.watches.podhub import PodHub
-from mpirt.rsh.watches.podquestions import NotKnown, keep_all
 
 if TYPE_CHECKING:
     from mpirt.objects import Body
-    from mpirt.rsh.watches.podquestions import Hear
+    from mpirt.rsh.watches.jobpods import HearPods, Keep
 
 # What find_endpoint goes by, as far as it differs among the programs of a launcher.
 _VARIABLES = (
@@ -47,11 +52,9 @@ _Key = tuple[object, ...]
 class Cluster:
     """An API server, who we are to it, how many dial there, and what it tells of pods."""
 
-    def __init__(self, endpoint: Endpoint, loop: Loop, keep: Callable[[Body], Any] = keep_all) -> None:
-        """`keep`: see KeptPods."""
-        self._keep = keep
+    def __init__(self, endpoint: Endpoint, loop: Loop) -> None:
         self.dialer = Dialer(endpoint)
-        self.gate = Gate()
+        self.gate = Gate(time.monotonic)
         self._loop = loop
         self._hubs: dict[tuple[str, str | None], PodHub] = {}
 
@@ -63,78 +66,39 @@ class Cluster:
         """It has refused a command. If it asks for a pause, the others wait without asking."""
         if not isinstance(error, ApiError) or error.failure.status != _TOO_MANY_REQUESTS:
             return
-        asked = error.failure.retry_after
-        if asked:
-            self.gate.pause(time.monotonic() + min(asked, _LONGEST_PAUSE))
-            self._loop.add_clock(self, self._tick, group=self)
-
-    def timeout(self) -> float:
-        """In how many seconds a pause ends."""
-        wake = self.gate.wake
-        return FOR_EVER if wake is None else max(0.0, wake - time.monotonic())
-
-    def _tick(self) -> None:
-        self.gate.tick(time.monotonic())
-        if self.gate.wake is None:
-            self._loop.drop(self)
+        if error.failure.retry_after:
+            self.gate.pause(min(error.failure.retry_after, _LONGEST_PAUSE))
+            self._loop.add_clock(self.gate, self.gate.let_in, group=self)
 
     def hub(self, namespace: str, environ: Mapping[str, str]) -> PodHub:
         """The one watch on the pods of a job."""
         selector = given_scope(environ)
         key = (namespace, selector)
         if key not in self._hubs:
-            self._hubs[key] = PodHub(
-                self._loop, self.dialer, namespace, selector, jitter=random.random, keep=self._keep
-            )
+            self._hubs[key] = PodHub(self._loop, self.dialer, namespace, selector, jitter=random.random)
         return self._hubs[key]
 
-    def ask(self, namespace: str, selectors: Sequence[str], hear: Hear) -> None:
+    def ask(self, namespace: str, selectors: Sequence[str], keep: Keep, hear: HearPods) -> None:
         """Give the pods that label selectors find, or why these aren't known, later. Raises NotKnown."""
         for (watched, _), hub in self._hubs.items():
             if watched == namespace and hub.may_know(selectors):
-                hub.ask(selectors, hear)
+                hub.ask(selectors, keep, hear)
                 return
         raise NotKnown("no watch covers these pods")
 
-    def watches(self) -> Iterator[Watch]:
+    def watches(self) -> list[WatchStatus]:
         """How its watches are."""
-        return (hub.status() for hub in self._hubs.values())
-
-
-class Turn:
-    """The way of one command through its cluster's gate: its session and its look-up have one turn."""
-
-    def __init__(self, cluster: Cluster, who: object, guard: Callable[[Callable[[], None]], None]) -> None:
-        """`guard` does a part of it: that may begin in the middle of another command's act."""
-        self._cluster, self._who, self._guard = cluster, who, guard
-
-    @property
-    def is_awaited(self) -> bool:
-        return self._cluster.gate.waits(self._who)
-
-    def enter_first(self, begin: Callable[[], None]) -> None:
-        """Begin with the command when it is its turn."""
-        self._enter(begin, is_first=True)
-
-    def enter(self, _who: object, begin: Callable[[], None]) -> None:
-        self._enter(begin, is_first=False)
-
-    def refused(self, error: MpirtError) -> None:
-        self._cluster.refused(error)
-
-    def leave(self, _who: object) -> None:
-        self._cluster.gate.leave(self._who, time.monotonic())
-
-    def _enter(self, begin: Callable[[], None], *, is_first: bool) -> None:
-        self._cluster.gate.enter(self._who, lambda: self._guard(begin), time.monotonic(), is_first=is_first)
+        return [
+            WatchStatus(namespace, hub.selector or "", hub.state, hub.followed)
+            for (namespace, _), hub in self._hubs.items()
+        ]
 
 
 class Clusters:
     """Those that were asked for."""
 
-    def __init__(self, loop: Loop, keep: Callable[[Body], Any] = keep_all) -> None:
-        """`keep`: see KeptPods."""
-        self._loop, self._keep = loop, keep
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
         self._known: dict[_Key, Cluster] = {}
 
     def find(self, environ: Mapping[str, str], context: str) -> Cluster:
@@ -148,7 +112,7 @@ class Clusters:
                 key = (*key, frozenset(environ.items()))
             if len(self._known) >= _MOST:
                 self._known.pop(next(iter(self._known)))
-            found = self._known[key] = Cluster(endpoint, self._loop, self._keep)
+            found = self._known[key] = Cluster(endpoint, self._loop)
         return found
 
     def known(self, environ: Mapping[str, str]) -> Cluster:
@@ -166,7 +130,7 @@ class Clusters:
             raise NotKnown("no command runs in this cluster with these credentials")
         return cluster
 
-    def watches(self) -> list[Watch]:
+    def watches(self) -> list[WatchStatus]:
         """How the watches of all clusters are."""
         return [watch for cluster in self._known.values() for watch in cluster.watches()]
 
@@ -196,3 +160,62 @@ def _stamp(path: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What one call of mpirt-discover asks for."""
+
+    namespace: str
+    """Empty: that of the cluster's configuration."""
+    selectors: Sequence[str]
+    answer: Callable[[Sequence[Any], str], bytes]
+    """The payload of DISCOVERED, from what is kept of these pods, and their namespace. Raises NotKnown."""
+
+
+class Discovery(ABC):
+    """What makes hosts of pods."""
+
+    @abstractmethod
+    def keep(self, pod: Body) -> Any:
+        """What is kept of a pod that is watched."""
+
+    @abstractmethod
+    def question(self, words: Sequence[str], environ: Mapping[str, str], pid: int) -> Question:
+        """Read the command line of the process `pid`. Raises NotKnown."""
+
+
+def ask(discovery: Discovery, clusters: Clusters, payload: bytes, pid: int, say: Callable[[bytes], None]) -> None:
+    """
+    Answer a DISCOVER_REQUEST, now or when all that has come on the watch is read. `say` gets the payload.
+
+    Raises PeerError.
+    """
+    words, environ = frames.read_discover_request(payload)
+
+    def begin() -> None:
+        question = discovery.question(words, environ, pid)
+        cluster = clusters.known(environ)
+        namespace = question.namespace or cluster.endpoint.namespace
+
+        def answer(pods: Sequence[Any] | NotKnown) -> None:
+            if isinstance(pods, NotKnown):
+                raise pods
+            say(question.answer(pods, namespace))
+
+        cluster.ask(
+            namespace, question.selectors, discovery.keep, lambda pods: _guarded(lambda: answer(pods), say)
+        )
+
+    _guarded(begin, say)
+
+
+def _guarded(act: Callable[[], None], say: Callable[[bytes], None]) -> None:
+    """An error in one call must not end the commands."""
+    try:
+        act()
+    except NotKnown as error:
+        say(frames.refused(str(error)))
+    except Exception as error:  # noqa: BLE001  the API server's answer is as good
+        traceback.print_exception(error)
+        say(frames.refused("internal error in the switchboard"))

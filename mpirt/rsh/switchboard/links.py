@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import select
-from typing import TYPE_CHECKING
 
 from mpirt.errors import MpirtError
 from mpirt.kubeapi.access.steps import Pending
@@ -18,10 +17,6 @@ from mpirt.kubeapi.request import websocket
 from mpirt.kubeapi.request.execs import Upgraded
 from mpirt.rsh.session import events
 from mpirt.rsh.watches.loop import FOR_EVER
-
-if TYPE_CHECKING:
-    # It exists for type checkers only.
-    pass
 
 # How much to read before the rest of the loop gets its turn.
 _READS_PER_STEP = 16

@@ -1,20 +1,24 @@
 """
 The switchboard's process: started by an agent, with a socket as descriptor 3.
 
-Owns: putting the parts together, and the end. The socket of a shared one listens, and what goes wrong is in the
-file that an agent has made stderr. That of a private one is connected to its agent, with which it ends. The
-program is mpirt/cli/switchboard.py, which hands in what answers mpirt-discover.
+Owns: putting the parts together; who is let in; and when the switchboard leaves: some seconds after its last
+agent, in a way that no agent that comes at that moment is lost. The socket of a shared one listens, and what goes
+wrong is in the file that an agent has made stderr. That of a private one is connected to its agent, with which it
+ends. The program is mpirt/cli/switchboard.py, which hands in what answers mpirt-discover.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import resource
+import select
 import socket
 import sys
 import time
 import traceback
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,12 +27,12 @@ from mpirt.errors import ExitCode, internal_error
 from mpirt.rsh.invocation.replies import version
 from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.calls import Calls
-from mpirt.rsh.switchboard.discovery import Discovery
-from mpirt.rsh.switchboard.door import IDLE_SECONDS, Door
+from mpirt.rsh.switchboard.clusters import Discovery
 from mpirt.rsh.switchboard.frames import Handover, Kind
 from mpirt.rsh.switchboard.outbox import Budget
-from mpirt.rsh.switchboard.status import QUEUED, BoardStatus, CommandStatus, WatchStatus, document
-from mpirt.rsh.watches.loop import Loop
+from mpirt.rsh.switchboard.sockets import is_ours
+from mpirt.rsh.switchboard.status import QUEUED, BoardStatus, CommandStatus, document
+from mpirt.rsh.watches.loop import FOR_EVER, Loop
 
 _SOCKET = 3
 # A thousand sessions that each wake up once in a while are a thousand waits less so.
@@ -38,6 +42,14 @@ _OWN_DESCRIPTORS = 24
 _DESCRIPTORS_EACH = 3
 # Agents beyond that, who are told to go on without us.
 _TURNED_AWAY_AT_ONCE = 8
+# A launcher that starts one command after the other finds it there.
+IDLE_SECONDS = 15.0
+# How many to let in before the rest of the loop gets its turn.
+_AT_ONCE = 64
+# A link or a pipe in its place is neither followed nor waited for.
+_LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# How long to leave the door alone where there is no descriptor for who waits.
+_PAUSE = 0.1
 
 
 def main(discovery: Discovery, *, idle_seconds: float = IDLE_SECONDS) -> int:
@@ -189,15 +201,129 @@ class Switchboard:
 
     def _status(self, commands: Sequence[CommandStatus]) -> BoardStatus:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        watches = self._calls.watches()
         return BoardStatus(
             pid=os.getpid(),
             started=round(self._started, 3),
             version=version(),
             sessions=len(commands),
             queued=sum(command.state == QUEUED for command in commands),
-            watches=tuple(WatchStatus(one.namespace, one.selector, one.state, one.pods) for one in watches),
+            watches=tuple(self._calls.watches()),
             buffered=self._calls.buffered,
             descriptors=sum(1 for _ in Path("/proc/self/fd").iterdir()),
             descriptor_limit=limit,
         )
+
+
+class Door:
+    """The listening socket, as a port and as the clock that says when to leave."""
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        folder: Path,
+        *,
+        let_in: Callable[[socket.socket], None],
+        is_full: Callable[[], bool],
+        count: Callable[[], int],
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
+        listener.settimeout(0)
+        self._listener = listener
+        self._let_in, self._is_full, self._count = let_in, is_full, count
+        self._folder, self._idle_seconds = folder, idle_seconds
+        self._socket = _identity(folder / "socket")
+        self._paused_until = 0.0
+        self._idle_since: float | None = time.monotonic()
+        self.is_closed = False
+
+    @property
+    def wants(self) -> int:
+        return 0 if self._paused_until or self._is_full() else select.POLLIN
+
+    def fileno(self) -> int:
+        return -1 if self.is_closed else self._listener.fileno()
+
+    def timeout(self) -> float:
+        now = time.monotonic()
+        if self._paused_until:
+            return max(0.0, self._paused_until - now)
+        return FOR_EVER if self._idle_since is None else max(0.0, self._idle_since + self._idle_seconds - now)
+
+    def act(self) -> None:
+        """Let in who waits."""
+        if self._paused_until > time.monotonic():
+            return
+        self._paused_until = 0.0
+        for _ in range(_AT_ONCE):
+            if not self._accept():
+                break
+        self.look()
+        if self._idle_since is not None and self.timeout() <= 0:
+            self._leave()
+
+    def look(self) -> None:
+        """An agent has come or gone."""
+        if self._count():
+            self._idle_since = None
+        elif self._idle_since is None:
+            self._idle_since = time.monotonic()
+
+    def _accept(self) -> bool:
+        if self._is_full():
+            return False
+        try:
+            connection, _ = self._listener.accept()
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS):
+                # Who waits keeps the listener ready: without a pause the loop would spin.
+                self._paused_until = time.monotonic() + _PAUSE
+            return False
+        if _may_come_in(connection):
+            self._let_in(connection)
+        else:
+            connection.close()
+        return True
+
+    def _leave(self) -> None:
+        """Close the door, unless an agent is about to come in."""
+        if _identity(self._folder / "socket") != self._socket:
+            # Another switchboard listens there: no agent will come here.
+            self._close()
+            return
+        try:
+            with os.fdopen(os.open(self._folder / "lock", _LOCK_FLAGS, 0o600), "wb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # An agent that comes now waits for the lock, and starts another one.
+                (self._folder / "socket").unlink(missing_ok=True)
+                self._close()
+        except BlockingIOError:
+            # An agent holds the lock, and so is about to come in.
+            self._idle_since = time.monotonic()
+        except OSError:
+            # There is no such folder any more, or no right to it: no agent can come in.
+            self._close()
+
+    def _close(self) -> None:
+        while self._accept():
+            pass
+        self.look()
+        self.is_closed = True
+        self._listener.close()
+
+
+def _may_come_in(connection: socket.socket) -> bool:
+    try:
+        return is_ours(connection)
+    except ConnectionRefusedError:
+        return False
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    """Which file it is, if it is there: the number alone is used again."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns

@@ -10,23 +10,32 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mpirt.errors import ExitCode, MpirtError
 from mpirt.kubeapi.access.steps import Deadline
 from mpirt.kubeapi.request.answers import NotFound
 from mpirt.kubeapi.request.asks import exec_in_pod
-from mpirt.kubeapi.request.execs import ExecDial
+from mpirt.kubeapi.request.execs import ExecApi, ExecDial
 from mpirt.rsh.pod.lookup import HostName
 from mpirt.rsh.protocol.entrance import BOOTSTRAP
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import PASSED_ON, SIGNALLED, broken_stdout
 from mpirt.rsh.session.machine import Machine, State
 from mpirt.rsh.session.session import Session
+from mpirt.rsh.switchboard.clusters import Cluster
 from mpirt.rsh.switchboard.links import ExecLink, PodLookup
 from mpirt.rsh.switchboard.log import Log
-from mpirt.rsh.switchboard.surroundings import Client, Follower, Place, Surroundings
-from mpirt.rsh.watches.loop import FOR_EVER
+from mpirt.rsh.watches.followers import Follower
+from mpirt.rsh.watches.loop import FOR_EVER, Loop
+from mpirt.rsh.watches.podhub import PodHub
+
+if TYPE_CHECKING:
+    # They import this module.
+    from mpirt.rsh.switchboard.agentlink import AgentLink
+    from mpirt.rsh.switchboard.call import Call
 
 # How much output is written before the session is told: the pod has room for several times as much.
 _WORTH_TELLING = 256 * 1024
@@ -35,31 +44,34 @@ _LAST_SECONDS = 1.0
 _STDOUT, _STDERR = 1, 2
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command is to run."""
+
+    cluster: Cluster
+    hub: PodHub
+    namespace: str
+    service: str = ""
+    """The second label of a host name: no pod may have its first as a name."""
+
+
 class SessionIO:
     """One session, carried out."""
 
     # fmt: off
     __slots__ = (
-        "_api", "_asked", "_client", "_dialing", "_ended_by", "_exec", "_follow", "_follower", "_gate",
-        "_host_name", "_is_hearing", "_listening", "_log", "_lookup", "_loop", "_moved", "_namespace", "_over_at",
-        "_pod", "_service", "_session", "_stdout_is_lost", "_waiting", "_written", "finish",
+        "_agent", "_api", "_asked", "_call", "_dialing", "_ended_by", "_exec", "_follower", "_host_name",
+        "_is_hearing", "_listening", "_log", "_lookup", "_loop", "_over_at", "_place", "_session",
+        "_stdout_is_lost", "_waiting", "_written", "finish",
     )
     # fmt: on
 
     def __init__(
-        self,
-        session: Session,
-        client: Client,
-        place: Place,
-        around: Surroundings,
-        *,
-        log: Log | None = None,
-        moved: Callable[[], None] = lambda: None,
+        self, session: Session, agent: AgentLink, call: Call, place: Place, loop: Loop, *, log: Log | None
     ) -> None:
-        """`moved` is called whenever there may be a code."""
-        self._session, self._client, self._log, self._moved = session, client, log, moved
-        self._namespace, self._pod, self._service = place.namespace, place.pod, place.service
-        self._loop, self._api, self._follow, self._gate = around.loop, around.api, around.follow, around.gate
+        """`call` hears whenever there may be a code."""
+        self._session, self._agent, self._call, self._place = session, agent, call, place
+        self._loop, self._log, self._api = loop, log, ExecApi(place.cluster.dialer)
         self._waiting: list[events.Event] = []
         self._is_hearing = False
         self._host_name: HostName | None = None
@@ -74,7 +86,7 @@ class SessionIO:
         self._ended_by = 0
         self.finish: events.Finish | None = None
         self._over_at = FOR_EVER
-        client.serve(self)
+        agent.serve(self)
         self._loop.add_clock(self, self.begin, group=self)
 
     def begin(self) -> None:
@@ -97,14 +109,14 @@ class SessionIO:
         if self.finish is None:
             return None
         code, is_told = int(self.finish.code), bool(self.finish.line)
-        if self._client.waiting:
+        if self._agent.waiting:
             # Output that was lost is never a success.
             return (code or SIGNALLED + self._ended_by) if time.monotonic() >= self._over_at else None
         # Whatever the command made of being ended: for who started us it was the reader that went away.
-        if self._client.broken_by(_STDOUT) == errno.EPIPE and not is_told:
-            return broken_stdout(self._pod, "").code
+        if self._agent.broken_by(_STDOUT) == errno.EPIPE and not is_told:
+            return broken_stdout(self.phase.pod, "").code
         # The command may have ended before. A reader of stderr that went away wanted no more of it.
-        is_cut = any(self._client.broken_by(stream) not in (0, errno.EPIPE) for stream in (_STDOUT, _STDERR))
+        is_cut = any(self._agent.broken_by(stream) not in (0, errno.EPIPE) for stream in (_STDOUT, _STDERR))
         return ExitCode.UNKNOWN_END if code == 0 and is_cut else code
 
     def timeout(self) -> float:
@@ -154,15 +166,15 @@ class SessionIO:
         """Send what is queued on either side, and report what has changed."""
         if self._exec is not None:
             self._exec.flush()
-        self._client.settle(self._session.stdin_room, self._session.stdin_taken)
+        self._agent.settle(self._session.stdin_room, self._session.stdin_taken)
         self._loop.touch(self)
-        self._moved()
+        self._call.moved()
 
     def _hear_one(self, event: events.Event, now: float) -> None:
         actions = self._session.receive(event, now)
         if self._log is not None:
             for line in self._log.lines(event, actions, self._session.state, now):
-                self._client.say(line)
+                self._agent.say(line)
         for action in actions:
             self._do(action)
         if actions:
@@ -175,12 +187,12 @@ class SessionIO:
     def _about_output(self) -> list[events.Event]:
         """What the session should know of our outputs: whether stdout is lost, whether we still listen."""
         told: list[events.Event] = []
-        error = self._client.broken_by(_STDOUT)
+        error = self._agent.broken_by(_STDOUT)
         if error and not self._stdout_is_lost:
             self._stdout_is_lost = True
             why = "" if error == errno.EPIPE else os.strerror(error)
             if why and self.finish is not None and not self.finish.line:
-                self._client.say(broken_stdout(self._pod, why).line)
+                self._agent.say(broken_stdout(self.phase.pod, why).line)
             told.append(events.StdoutBroken(why))
         told += self._about_written()
         if (listening := self._may_listen()) != self._listening:
@@ -192,11 +204,11 @@ class SessionIO:
 
     def _may_listen(self) -> bool:
         # A connection on which a keeper is looked for, or that says how it ended, is read in any case.
-        return self._session.state is not State.RUNNING or not self._client.is_crowded
+        return self._session.state is not State.RUNNING or not self._agent.is_crowded
 
     def _about_written(self) -> list[events.Event]:
         """What has been written since it was told the last time, where that is worth telling."""
-        done = tuple(map(max, self._written, self._client.done))
+        done = tuple(map(max, self._written, self._agent.done))
         if sum(done) - sum(self._written) < _WORTH_TELLING:
             return []
         self._written = done
@@ -219,8 +231,7 @@ class SessionIO:
         try:
             upgraded = dialing.step()
         except MpirtError as error:
-            if self._gate is not None:
-                self._gate.refused(error)
+            self._place.cluster.refused(error)
             self._stop_dialing()
             self._not_opened(error)
             return
@@ -238,9 +249,9 @@ class SessionIO:
             case events.Dial():
                 self._dial(action)
             case events.Write(stream, data):
-                self._client.write(stream, data)
+                self._agent.write(stream, data)
             case events.Say(line):
-                self._client.say(line)
+                self._agent.say(line)
             case events.Finish():
                 self._finished(action)
             case events.WatchPod() | events.LookAtPod():
@@ -254,18 +265,15 @@ class SessionIO:
         link = self._exec
         match action:
             case events.Keep(record):
-                self._client.keep(record)
+                self._agent.keep(record)
             case events.Send(message) if link is not None:
                 link.send(message)
 
     def _dial(self, dial: events.Dial) -> None:
-        if self._gate is None:
-            self._begin_to_dial(dial)
-        else:
-            self._gate.enter(self, lambda: self._begin_to_dial(dial))
+        self._place.cluster.gate.enter(self._call, lambda: self._call.guard(lambda: self._begin_to_dial(dial)))
 
     def _begin_to_dial(self, dial: events.Dial) -> None:
-        ask = exec_in_pod(self._namespace, self._pod, container=dial.container, command=BOOTSTRAP)
+        ask = exec_in_pod(self._place.namespace, self.phase.pod, container=dial.container, command=BOOTSTRAP)
         within, credentials_by = Deadline(dial.seconds), Deadline(dial.credentials_seconds)
         self._asked = dial
         self._dialing = ExecDial(self._api, ask, [dial.protocol], within, credentials_by=credentials_by)
@@ -281,7 +289,9 @@ class SessionIO:
 
     def _look_up(self, error: NotFound) -> None:
         if self._host_name is None:
-            self._host_name = HostName(self._api.list_steps, self._namespace, self._pod, service=self._service)
+            self._host_name = HostName(
+                self._api.list_steps, self._place.namespace, self.phase.pod, service=self._place.service
+            )
         self._lookup = PodLookup(self._host_name.pod(error))
         self._loop.add(self._lookup, self._step_lookup, group=self)
 
@@ -290,8 +300,6 @@ class SessionIO:
         if event is None:
             return
         self._stop_dialing()
-        if isinstance(event, events.PodFound):
-            self._pod = event.pod
         self.hear(event)
         if isinstance(event, events.PodFound) and self._asked is not None:
             self._dial(self._asked)
@@ -304,8 +312,7 @@ class SessionIO:
             self._exec = None
 
     def _stop_dialing(self) -> None:
-        if self._gate is not None:
-            self._gate.leave(self)
+        self._place.cluster.gate.leave(self._call)
         for port in (self._dialing, self._lookup):
             if port is not None:
                 self._loop.remove(port)
@@ -316,18 +323,27 @@ class SessionIO:
         before = self._follower
         if before is not None and isinstance(action, events.LookAtPod):
             return before.look(anew=action.anew)
-        self._follower = follower = self._follow(self._pod, lambda told: self.hear(*told))
+        self._follower = follower = self._place.hub.follow(self.phase.pod, self._hear_of_pod)
         if before is not None:
             before.drop()
         return follower.look(anew=True) if action.anew else None
+
+    def _hear_of_pod(self, told: Sequence[events.Event]) -> None:
+        """The hub tells it in the middle of its own acts."""
+
+        def hear() -> None:
+            self._call.note_pod(told)
+            self.hear(*told)
+
+        self._call.guard(hear)
 
     def _finished(self, finish: events.Finish) -> None:
         """What was received is written, however slowly it is read, unless a signal limits that."""
         self.finish = finish
         if finish.line:
-            self._client.say(finish.line)
+            self._agent.say(finish.line)
         self._hang_up()
-        self._client.read_no_more()
+        self._agent.read_no_more()
         if self._follower is not None:
             self._follower.drop()
         self._limit_the_rest()

@@ -1,13 +1,17 @@
 """
-A client that only asks the switchboards of this container and this user, as `mpirt ps` does.
+The sockets of switchboards: where they are, which process is at the other end, and a client that only asks.
 
-Owns: the folders in which they may listen, which of these are not to be trusted, the socket, and the frames of an
-answer. What is asked, and what the answer means, is the caller's business. docs/switchboard.md is the contract.
+Owns: the folders in which the switchboards of this container and this user may listen, and which of these are not
+to be trusted, as images/common/sockets.c has it; and the frames of an answer. The containers of a pod may share
+folders, network and even processes, and mostly run as the same user. What is asked, and what the answer means, is
+the caller's business. docs/switchboard.md is the contract.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import select
 import socket
 import stat
 import struct
@@ -19,7 +23,6 @@ from mpirt.errors import PeerError, UsageError
 from mpirt.rsh.protocol.framing import HEADER, read_header
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import Kind
-from mpirt.rsh.switchboard.peers import is_ours
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +30,14 @@ if TYPE_CHECKING:
 _READ = 256 * 1024
 _WELCOME_SIZE = 8
 _NO_FOLDER = ("", "on", "off")
+# Of SO_PEERCRED: pid, uid and gid.
+_CREDENTIALS = struct.Struct("@iII")
+# Since Linux 6.5; Python has no name for it yet.
+_SO_PEERPIDFD = 77
+# The number of a mount, and what follows.
+_FIRST_MOUNT_SIZE = 24
+# What is said of a process that ends, or has ended, wherever it is looked for.
+_OF_THE_DEAD = (errno.ENOENT, errno.ESRCH, errno.EINVAL)
 
 
 class NotUsed(Exception):
@@ -174,3 +185,76 @@ class Client:
         if left <= 0:
             raise TimeoutError
         self._socket.settimeout(left)
+
+
+def pid_of_peer(connection: socket.socket) -> int:
+    """The pid at the other end; 0 where it belongs to another pid namespace."""
+    pid, _ = _credentials(connection)
+    return pid
+
+
+def is_ours(connection: socket.socket) -> bool:
+    """
+    Whether it is a process of this user and this container. Where that can't be known, it is not.
+
+    Raises ConnectionRefusedError if it has ended: one that was killed may end before its socket is closed.
+    """
+    pid, uid = _credentials(connection)
+    if uid != os.geteuid() or not pid:
+        return False
+    process = None
+    try:
+        process = _process(connection)
+        is_same = _is_in_this_container(pid)
+        has_ended = process is not None and _has_ended(process)
+    except OSError as error:
+        if error.errno in _OF_THE_DEAD:
+            raise ConnectionRefusedError from error
+        return False
+    else:
+        if has_ended:
+            raise ConnectionRefusedError
+        return is_same
+    finally:
+        if process is not None:
+            os.close(process)
+
+
+def _credentials(connection: socket.socket) -> tuple[int, int]:
+    pid, uid, _ = _CREDENTIALS.unpack(
+        connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    )
+    return pid, uid
+
+
+def _process(connection: socket.socket) -> int | None:
+    """A descriptor of the process: its number may be another one's by now. None where the kernel has none."""
+    try:
+        return connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
+    except OSError as error:
+        if error.errno == errno.ENOPROTOOPT:
+            return None
+        raise
+
+
+def _has_ended(process: int) -> bool:
+    waiting = select.poll()
+    waiting.register(process, select.POLLIN)
+    return bool(waiting.poll(0))
+
+
+def _is_in_this_container(pid: int) -> bool:
+    # /proc may be another pid namespace's.
+    if os.readlink("/proc/self") != str(os.getpid()):
+        return False
+    mount = _first_mount(pid)
+    return mount != b"" and mount == _first_mount(os.getpid())
+
+
+def _first_mount(pid: int) -> bytes:
+    """The number is unique in the whole system, and the same for all processes of a container. Raises OSError."""
+    fd = os.open(f"/proc/{pid}/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, _FIRST_MOUNT_SIZE).split(b" ", 1)[0]
+    finally:
+        os.close(fd)

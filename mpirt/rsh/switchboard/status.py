@@ -66,8 +66,10 @@ class WatchStatus:
 
     namespace: str
     selector: str
+    """Empty: all pods of the namespace, or not known yet."""
     state: str
     pods: int
+    """How many are followed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,32 +12,18 @@ first pod that is newer it begins anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from mpirt.kubeapi.watch.link import WatchLink
 from mpirt.kubeapi.watch.listwatch import News, NewsKind
 from mpirt.rsh.pod.facts import Pod, read_pod
 from mpirt.rsh.session import events
-from mpirt.rsh.watches.podquestions import SETTLES
+from mpirt.rsh.watches.jobpods import SETTLES
 
 if TYPE_CHECKING:
     from mpirt.rsh.watches.podhub import PodHub
 
 Hear: TypeAlias = Callable[[Sequence[events.Event]], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """The state of a common watch, for `mpirt ps`."""
-
-    namespace: str
-    selector: str
-    """Empty: all pods of the namespace, or not known yet."""
-    state: str
-    """idle, listing (until the watch has begun), watching, silent (no answer) or refused (by the Role)."""
-    pods: int
-    """How many pods are followed."""
 
 
 class Follower:

@@ -13,21 +13,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mpirt.kubeapi.access.steps import Clock
 from mpirt.kubeapi.request.dial import Dialer
 from mpirt.kubeapi.watch.link import WatchLink
 from mpirt.kubeapi.watch.listwatch import News, NewsKind
 from mpirt.kubeapi.watch.pods import PodWatch
-from mpirt.objects import Body, table, text
+from mpirt.objects import table, text
 from mpirt.rsh.pod.facts import Pod, read_pod
 from mpirt.rsh.session import events
-from mpirt.rsh.watches import podquestions
-from mpirt.rsh.watches.followers import Followed, Follower, Hear, Latecomers, Watch, events_of
-from mpirt.rsh.watches.jobpods import EVERYTHING, covers, scope_of
+from mpirt.rsh.watches.followers import Followed, Follower, Hear, Latecomers, events_of
+from mpirt.rsh.watches.jobpods import EVERYTHING, PodQuestions, covers, scope_of
 from mpirt.rsh.watches.loop import FOR_EVER, Loop
-from mpirt.rsh.watches.podquestions import PodQuestions, keep_all
+
+if TYPE_CHECKING:
+    from mpirt.rsh.watches.jobpods import HearPods, Keep
 
 # Pods that have a watch of their own beside the common one: more, and something is wrong with the scope.
 _FEW = 8
@@ -54,14 +55,13 @@ class PodHub:
         *,
         jitter: Callable[[], float],
         clock: Clock = time.monotonic,
-        keep: Callable[[Body], Any] = keep_all,
     ) -> None:
-        """Without a `selector` the labels of the first pod that is followed name one. See KeptPods for `keep`."""
+        """Without a `selector` the labels of the first pod that is followed name one."""
         self._loop, self._dialer, self._namespace, self._given = loop, dialer, namespace, selector
         self._jitter, self._clock = jitter, clock
         self._pods: dict[str, Followed] = {}
         self._fresh: dict[Follower, None] = {}
-        self._questions = PodQuestions(keep)
+        self._questions = PodQuestions()
         self._alone = 0
         self._scout: Followed | None = None
         self._begin_again()
@@ -85,22 +85,31 @@ class PodHub:
         """Whether all pods that these label selectors find are in scope."""
         return self._link is not None and covers(self._selector or EVERYTHING, selectors)
 
-    def ask(self, selectors: Sequence[str], hear: podquestions.Hear) -> None:
+    def ask(self, selectors: Sequence[str], keep: Keep, hear: HearPods) -> None:
         """Give all pods of label selectors that it may know, or why not, once all that has come is read."""
-        self._questions.ask(selectors, hear)
+        self._questions.ask(selectors, keep, hear)
         self._loop.touch(self)
 
-    def status(self) -> Watch:
-        """How it is."""
+    @property
+    def selector(self) -> str | None:
+        """Of the pods in scope: empty for all of the namespace, None while that is not known."""
+        return self._selector
+
+    @property
+    def followed(self) -> int:
+        """How many pods are followed."""
+        return len(self._pods)
+
+    @property
+    def state(self) -> str:
+        """idle, listing (until the watch has begun), watching, silent (no answer) or refused (by the Role)."""
         if self._link is None:
-            state = "idle"
-        elif self._is_refused:
-            state = "refused"
-        elif self._silent is not None:
-            state = "silent"
-        else:
-            state = "listing" if self._link.opened_at is None else "watching"
-        return Watch(self._namespace, self._selector or "", state, len(self._pods))
+            return "idle"
+        if self._is_refused:
+            return "refused"
+        if self._silent is not None:
+            return "silent"
+        return "listing" if self._link.opened_at is None else "watching"
 
     # A port of the loop
 

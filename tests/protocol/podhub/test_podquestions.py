@@ -8,8 +8,8 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
+from mpirt.rsh.watches.jobpods import NotKnown
 from mpirt.rsh.watches.podhub import PodHub
-from mpirt.rsh.watches.podquestions import NotKnown
 from tests.apiserver.faults import Chunked, Then
 from tests.apiserver.server import ApiServer
 from tests.protocol.podhub.crowds import Begin, Crowd, commons
@@ -28,7 +28,7 @@ class Asker:
     def ask(self, *selectors: str) -> list[str] | str:
         """The names of the pods, or why they aren't given."""
         count = len(self.answers)
-        self.crowd.hub.ask(selectors or (SELECTOR,), self.answers.append)
+        self.crowd.hub.ask(selectors or (SELECTOR,), dict, self.answers.append)
         self.crowd.until(lambda: len(self.answers) > count)
         found = self.answers[-1]
         return str(found) if isinstance(found, NotKnown) else [each["metadata"]["name"] for each in found]
@@ -39,7 +39,7 @@ class Asker:
 
 
 def watching(hub: PodHub) -> bool:
-    return hub.status().state == "watching"
+    return hub.state == "watching"
 
 
 def opened(server: ApiServer, crowd: Crowd) -> None:
@@ -97,7 +97,7 @@ class TestAHub:
 
     def test_answers_who_waits_when_its_last_follower_leaves(self, apiserver: ApiServer, begin: Begin) -> None:
         crowd, asker = begun(apiserver, begin)
-        crowd.hub.ask((SELECTOR,), asker.answers.append)
+        crowd.hub.ask((SELECTOR,), dict, asker.answers.append)
         crowd.close()
 
         assert str(asker.answers[-1]) == "no command runs in these pods any more"

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from mpirt.cli.switchboard import HostDiscovery
-from mpirt.rsh.switchboard.clusters import Clusters
-from mpirt.rsh.switchboard.discovery import Discovery, ask
+from mpirt.rsh.switchboard.clusters import Clusters, Discovery, ask
+from mpirt.rsh.watches.jobpods import NotKnown
 from mpirt.rsh.watches.loop import Loop
-from mpirt.rsh.watches.podquestions import NotKnown
 from tests.unit.discover.pods import body, condition
 
 LATER: Mapping[str, str] = {"MPIRT_DISCOVER_FIRST_TIMEOUT": "0"}

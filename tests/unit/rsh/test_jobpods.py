@@ -1,98 +1,153 @@
-"""Which selector covers the pods of a job, which pods are kept of a watch, and which selectors they can answer."""
+"""Which selector covers the pods of a job, and which pods a watch gives to those who ask, and when."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from mpirt.kubeapi.watch.listwatch import News, NewsKind
-from mpirt.rsh.watches.jobpods import KeptPods, covers, given_scope, scope_of
-from mpirt.rsh.watches.podquestions import keep_all
+from mpirt.rsh.watches.jobpods import NotKnown, PodQuestions, covers, given_scope, scope_of
+
+if TYPE_CHECKING:
+    from mpirt.kubeapi.watch.link import WatchLink
 
 JOB = "mpirt.dev/job=a"
+FIRST = "the pods are being listed for the first time"
+
+
+@dataclass
+class Link:
+    """A watch that is open, and what may still be read of it."""
+
+    has_more: bool = False
+    opened_at: float = 100.0
+    heard_at: float = 110.0
+
+    def look(self, *, anew: bool) -> None: ...
+
+
+class Watched:
+    """Questions about the pods of a watch, and what is kept of these: their names."""
+
+    def __init__(self, *news: News, is_asked: bool = True) -> None:
+        """The first question has been asked before all news, or not."""
+        self.questions = PodQuestions()
+        if is_asked:
+            assert self.ask() == FIRST
+        self.take(*news)
+
+    def take(self, *news: News) -> None:
+        for each in news:
+            self.questions.take(each)
+
+    def ask(self, *selectors: str, watched: str = JOB) -> list[str] | str:
+        """The names, or why they are not known."""
+        answers: list[Sequence[Any] | NotKnown] = []
+        self.questions.ask(
+            selectors or (watched,), lambda pod: pod.get("metadata", {}).get("name"), answers.append
+        )
+        self.questions.answer(cast("WatchLink", Link()), watched, 111.0)
+        [found] = answers
+        return str(found) if isinstance(found, NotKnown) else list(found)
+
+
+def name_of(pod: Any) -> Any:
+    return pod.get("metadata", {}).get("name")
 
 
 def seen(name: str, **labels: str) -> News:
-    body: dict[str, Any] = {"metadata": {"name": name, "labels": labels}}
-    return News(NewsKind.SEEN, body, name=name)
+    return News(NewsKind.SEEN, {"metadata": {"name": name, "labels": labels}}, name=name)
 
 
 def listed(*names: str) -> News:
     return News(NewsKind.LISTED, names=frozenset(names))
 
 
-def kept(*news: News, is_wanted: bool = True) -> KeptPods:
-    found = KeptPods(keep_all)
-    if is_wanted:
-        found.want()
-    for each in news:
-        found.take(each)
-    return found
-
-
-def names(found: KeptPods, watched: str = JOB, *selectors: str) -> list[str]:
-    return [pod["metadata"].get("name", "") for pod in found.select(watched, selectors or (watched,))]
+def gone(name: str) -> News:
+    return News(NewsKind.GONE, name=name)
 
 
 class TestPods:
-    def test_are_not_kept_until_somebody_wants_them(self) -> None:
-        found = kept(seen("w-0"), listed("w-0"), is_wanted=False)
+    @pytest.mark.parametrize(
+        ("news", "found"),
+        [
+            pytest.param([seen("w-0"), seen("w-1")], FIRST, id="not complete without their list"),
+            pytest.param([seen("w-0"), seen("w-1"), listed("w-0", "w-1")], ["w-0", "w-1"], id="complete with it"),
+            pytest.param([seen("w-1"), listed("w-0", "w-1")], FIRST, id="of a list that began before"),
+            pytest.param(
+                [seen("w-1"), listed("w-0", "w-1"), seen("w-0"), listed("w-0", "w-1")],
+                ["w-1", "w-0"],
+                id="of the next list",
+            ),
+            pytest.param([listed()], [], id="of an empty list"),
+            pytest.param(
+                [seen("w-0"), seen("w-1"), listed("w-0", "w-1"), gone("w-0"), gone("x")], ["w-1"], id="one is gone"
+            ),
+            pytest.param(
+                [seen("w-0"), seen("w-1"), listed("w-0", "w-1"), listed("w-1")], ["w-1"], id="one is not listed"
+            ),
+            pytest.param([seen("w-0"), listed("w-0"), News(NewsKind.REFUSED)], FIRST, id="no list allowed"),
+            pytest.param(
+                [seen("w-0"), listed("w-0"), News(NewsKind.SILENT), News(NewsKind.OPEN)],
+                ["w-0"],
+                id="silence",
+            ),
+            pytest.param([News(NewsKind.SEEN, name="w-0"), listed("w-0")], [None], id="without a body"),
+        ],
+    )
+    def test_are_given_if_all_are_known(self, news: list[News], found: object) -> None:
+        assert Watched(*news).ask() == found
 
-        assert (names(found), found.is_complete) == ([], False)
+    def test_are_not_kept_until_the_first_question(self) -> None:
+        watched = Watched(seen("w-0"), listed("w-0"), is_asked=False)
 
-    def test_are_complete_with_their_list(self) -> None:
-        found = kept(seen("w-0"), seen("w-1"))
-        assert not found.is_complete
-        found.take(listed("w-0", "w-1"))
+        assert watched.ask() == FIRST
+        watched.take(listed("w-0"))
+        assert watched.ask() == FIRST
 
-        assert (names(found), found.is_complete) == (["w-0", "w-1"], True)
+    def test_have_their_latest_labels(self) -> None:
+        watched = Watched(seen("w-0"), listed("w-0"))
+        assert watched.ask("app=x", watched="") == []
+        watched.take(seen("w-0", app="x"))
 
-    def test_are_not_complete_where_the_list_began_before(self) -> None:
-        found = kept(seen("w-1"), listed("w-0", "w-1"))
-        assert not found.is_complete
+        assert watched.ask("app=x", watched="") == ["w-0"]
 
-        for news in (seen("w-0"), seen("w-1"), listed("w-0", "w-1")):
-            found.take(news)
+    def test_are_given_once_all_that_has_come_is_read(self) -> None:
+        watched, answers = Watched(seen("w-0"), seen("w-1"), listed("w-0", "w-1")), list[object]()
+        questions = watched.questions
+        questions.ask((JOB,), dict, answers.append)
+        questions.answer(cast("WatchLink", Link(has_more=True)), JOB, 111.0)
+        assert (questions.are_waiting, answers) == (True, [])
+        watched.take(gone("w-0"))
+        questions.answer(cast("WatchLink", Link()), JOB, 111.0)
 
-        assert found.is_complete
+        assert answers == [["w-1"]]
 
-    def test_of_an_empty_list_are_none(self) -> None:
-        found = kept(listed())
+    @pytest.mark.parametrize(
+        ("link", "why"),
+        [
+            pytest.param(None, "the watch on the pods is not open at the moment", id="none"),
+            pytest.param(Link(heard_at=20.0), "the API server has not sent anything for 91 s", id="silent"),
+            pytest.param(Link(opened_at=110.9), "the watch on the pods has just begun", id="new"),
+        ],
+    )
+    def test_are_not_given_from_a_doubtful_watch(self, link: Link | None, why: str) -> None:
+        watched, answers = Watched(listed()), list[object]()
+        watched.questions.ask((JOB,), dict, answers.append)
+        watched.questions.answer(cast("WatchLink | None", link), JOB, 111.0)
 
-        assert (names(found), found.is_complete) == ([], True)
+        assert list(map(str, answers)) == [why]
 
-    def test_that_are_gone_are_dropped(self) -> None:
-        found = kept(seen("w-0"), seen("w-1"), seen("w-2"), listed("w-0", "w-1", "w-2"))
-        found.take(News(NewsKind.GONE, name="w-0"))
-        found.take(News(NewsKind.GONE, name="unknown"))
-        assert names(found) == ["w-1", "w-2"]
+    def test_are_not_known_once_none_is_followed(self) -> None:
+        watched, answers = Watched(listed()), list[object]()
+        watched.questions.ask((JOB,), dict, answers.append)
+        watched.questions.end()
 
-        found.take(listed("w-2"))
-
-        assert (names(found), found.is_complete) == (["w-2"], True)
-
-    def test_are_as_they_were_told_last(self) -> None:
-        found = kept(seen("w-0"), listed("w-0"))
-        found.take(seen("w-0", app="x"))
-
-        [pod] = found.select(JOB, (JOB,))
-        assert pod["metadata"]["labels"] == {"app": "x"}
-
-    def test_that_may_not_be_listed_any_more_are_dropped(self) -> None:
-        found = kept(seen("w-0"), listed("w-0"), News(NewsKind.REFUSED))
-
-        assert (names(found), found.is_complete) == ([], False)
-
-    def test_stay_while_the_server_is_silent(self) -> None:
-        found = kept(seen("w-0"), listed("w-0"), News(NewsKind.SILENT), News(NewsKind.OPEN))
-
-        assert (names(found), found.is_complete) == (["w-0"], True)
-
-    def test_without_a_body_are_pods(self) -> None:
-        found = kept(News(NewsKind.SEEN, name="w-0"), listed("w-0"))
-
-        assert found.is_complete
+        assert list(map(str, answers)) == ["no command runs in these pods any more"]
+        assert watched.ask() == FIRST
 
 
 class TestASelector:
@@ -141,15 +196,19 @@ class TestASelector:
         assert not covers(JOB, (JOB, "mpi-job-name=a"))
         assert not covers(JOB, ())
 
-    def test_finds_by_labels(self) -> None:
-        found = kept(
-            seen("w-0", job="a", role="w"), seen("w-1", job="a"), seen("w-2", job="b", role="w"), seen("w-3")
-        )
+    @pytest.mark.parametrize(
+        ("watched", "selectors", "found"),
+        [
+            ("", ["job=a"], ["w-0", "w-1"]),
+            ("", ["job=a,role"], ["w-0"]),
+            ("", ["role", "job=a"], ["w-0", "w-1", "w-2"]),
+            ("job=a", ["job=a,role=w"], ["w-0"]),
+        ],
+    )
+    def test_finds_by_labels(self, watched: str, selectors: list[str], found: list[str]) -> None:
+        pods = seen("w-0", job="a", role="w"), seen("w-1", job="a"), seen("w-2", job="b", role="w"), seen("w-3")
 
-        assert names(found, "", "job=a") == ["w-0", "w-1"]
-        assert names(found, "", "job=a,role") == ["w-0"]
-        assert names(found, "", "role", "job=a") == ["w-0", "w-1", "w-2"]
-        assert names(found, "job=a", "job=a,role=w") == ["w-0"]
+        assert Watched(*pods, listed(*(pod.name for pod in pods))).ask(*selectors, watched=watched) == found
 
 
 @pytest.mark.parametrize(

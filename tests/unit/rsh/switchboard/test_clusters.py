@@ -11,8 +11,8 @@ import pytest
 from mpirt.errors import ConfigError, Unreachable
 from mpirt.kubeapi.request.answers import ApiError, Failure, Overloaded
 from mpirt.rsh.switchboard.clusters import Clusters, located
+from mpirt.rsh.watches.jobpods import NotKnown
 from mpirt.rsh.watches.loop import FOR_EVER, Loop
-from mpirt.rsh.watches.podquestions import NotKnown
 
 
 def kubeconfig(folder: Path, *, host: str = "one", **user: object) -> str:
@@ -121,11 +121,11 @@ def refusal(status: int, retry_after: float | None) -> ApiError:
 class TestARefusal:
     def test_with_a_time_pauses_first_dials(self, clusters: Clusters, tmp_path: Path) -> None:
         cluster = clusters.find({"KUBECONFIG": kubeconfig(tmp_path)}, "")
-        assert cluster.timeout() == FOR_EVER
+        assert cluster.gate.timeout() == FOR_EVER
 
         cluster.refused(refusal(429, 7.0))
 
-        assert 6 < cluster.timeout() <= 7
+        assert 6 < cluster.gate.timeout() <= 7
 
     def test_with_a_time_beyond_all_patience_pauses_for_half_a_minute(
         self, clusters: Clusters, tmp_path: Path
@@ -134,7 +134,7 @@ class TestARefusal:
 
         cluster.refused(refusal(429, 3600.0))
 
-        assert 29 < cluster.timeout() <= 30
+        assert 29 < cluster.gate.timeout() <= 30
 
     @pytest.mark.parametrize(
         "error",
@@ -148,13 +148,13 @@ class TestARefusal:
 
         cluster.refused(error)
 
-        assert cluster.timeout() == FOR_EVER
+        assert cluster.gate.timeout() == FOR_EVER
 
 
 def answer(clusters: Clusters, environ: dict[str, str]) -> str:
     """Why the pods of a cluster aren't given."""
     with pytest.raises(NotKnown) as caught:
-        clusters.known(environ).ask("a", ("app=x",), lambda _: None)
+        clusters.known(environ).ask("a", ("app=x",), lambda pod: pod, lambda _: None)
     return str(caught.value)
 
 

@@ -2,151 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import pytest
 
 from mpirt.rsh.switchboard.gate import Gate
-
-NOON = 1000.0
+from mpirt.rsh.watches.loop import FOR_EVER
 
 
 class Crowd:
     """Some who want to dial, and the order in which they began."""
 
-    def __init__(self, most: int = 2) -> None:
-        self.gate = Gate(most)
-        self.begun: list[str] = []
+    def __init__(self, most: int) -> None:
+        self.now = 1000.0
+        self.gate = Gate(lambda: self.now, most)
+        self.begun = ""
 
-    def come(self, *names: str, now: float = NOON, is_first: bool = True) -> None:
-        for name in names:
-            self.gate.enter(name, self._beginning(name), now, is_first=is_first)
+    def do(self, moves: str) -> None:
+        """Letters come, small ones for the first time; -a leaves; |5: a pause of 5 s; @5: 5 s after the start."""
+        for move in moves.split():
+            match move[0]:
+                case "-":
+                    self.gate.leave(move[1])
+                case "|":
+                    self.gate.pause(float(move[1:]))
+                case "@":
+                    self.now = 1000.0 + float(move[1:])
+                    self.gate.let_in()
+                case who:
+                    self.gate.enter(who, lambda who=who: self._begin(who), is_first=who.islower())  # type: ignore[misc]
 
-    def _beginning(self, name: str) -> Callable[[], None]:
-        return lambda: self.begun.append(name)
+    def _begin(self, who: str) -> None:
+        self.begun += who
 
 
-def test_as_many_as_may_begin_at_once() -> None:
-    crowd = Crowd(2)
+@pytest.mark.parametrize(
+    ("most", "moves", "begun", "waiting"),
+    [
+        pytest.param(2, "a b c", "ab", "c", id="as many as may begin at once"),
+        pytest.param(1, "a b c -a", "ab", "c", id="the next one begins when one leaves"),
+        pytest.param(1, "a b a", "aa", "b", id="one that is inside begins again at once"),
+        pytest.param(1, "a b c -b -a", "ac", "", id="one that waits may leave"),
+        pytest.param(1, "a b c -a -a", "ab", "c", id="one that leaves twice lets in one"),
+        pytest.param(1, "a b c b -a", "ab", "c", id="one that waits and comes again keeps its place"),
+        pytest.param(1, "a b R -a", "aR", "b", id="one that runs already goes before new ones"),
+        pytest.param(2, "|5 a b @4.9", "", "ab", id="a pause holds up new ones"),
+        pytest.param(1, "a b |5 -a", "a", "b", id="a pause holds up those that wait already"),
+        pytest.param(1, "|5 a b @5", "a", "b", id="a pause ends"),
+        pytest.param(1, "|5 a R", "R", "a", id="a pause is not for one that runs already"),
+        pytest.param(1, "|5 |3 a @4", "", "a", id="a pause is not shortened by another one"),
+    ],
+)
+def test_commands_begin_when_it_is_their_turn(most: int, moves: str, begun: str, waiting: str) -> None:
+    crowd = Crowd(most)
 
-    crowd.come("a", "b", "c")
+    crowd.do(moves)
 
-    assert (crowd.begun, crowd.gate.waiting) == (["a", "b"], 1)
+    assert crowd.begun == begun
+    assert [who for who in "abcR" if crowd.gate.waits(who)] == list(waiting)
 
 
-def test_the_next_one_begins_when_one_leaves() -> None:
+def test_one_that_waits_and_comes_again_begins_with_its_newer_wish() -> None:
     crowd = Crowd(1)
-    crowd.come("a", "b", "c")
+    crowd.do("a b")
+    crowd.gate.enter("b", lambda: crowd.do("x"), is_first=True)
 
-    crowd.gate.leave("a", NOON)
+    crowd.do("-a -b")
 
-    assert (crowd.begun, crowd.gate.waiting) == (["a", "b"], 1)
-
-
-def test_one_that_is_inside_begins_again_at_once() -> None:
-    crowd = Crowd(1)
-    crowd.come("a", "b")
-
-    crowd.come("a")
-
-    assert crowd.begun == ["a", "a"]
-
-
-def test_one_that_waits_may_leave() -> None:
-    crowd = Crowd(1)
-    crowd.come("a", "b", "c")
-    crowd.gate.leave("b", NOON)
-
-    crowd.gate.leave("a", NOON)
-
-    assert crowd.begun == ["a", "c"]
-
-
-def test_one_that_leaves_twice_lets_in_one() -> None:
-    crowd = Crowd(1)
-    crowd.come("a", "b", "c")
-
-    crowd.gate.leave("a", NOON)
-    crowd.gate.leave("a", NOON)
-
-    assert crowd.begun == ["a", "b"]
-
-
-def test_who_waits_and_comes_again_keeps_the_place_with_the_newer_wish() -> None:
-    crowd = Crowd(1)
-    crowd.come("a", "b", "c")
-    crowd.gate.enter("b", lambda: crowd.begun.append("newer"), NOON, is_first=True)
-
-    crowd.gate.leave("a", NOON)
-
-    assert crowd.begun == ["a", "newer"]
-
-
-def test_who_comes_again_goes_before_who_comes_for_the_first_time() -> None:
-    crowd = Crowd(1)
-    crowd.come("a", "b")
-    crowd.come("running", is_first=False)
-
-    crowd.gate.leave("a", NOON)
-
-    assert crowd.begun == ["a", "running"]
+    assert crowd.begun == "ax"
 
 
 def test_a_thousand_that_end_as_they_begin_are_not_nested() -> None:
-    gate = Gate(1)
+    gate = Gate(lambda: 0.0, 1)
     begun: list[int] = []
-    gate.enter("a", lambda: None, NOON, is_first=True)
+    gate.enter("a", lambda: None, is_first=True)
 
     def begin(number: int) -> None:
         begun.append(number)
-        gate.leave(number, NOON)
+        gate.leave(number)
 
     for number in range(5000):
-        gate.enter(number, lambda number=number: begin(number), NOON, is_first=True)  # type: ignore[misc]
-    gate.leave("a", NOON)
+        gate.enter(number, lambda number=number: begin(number), is_first=True)  # type: ignore[misc]
+    gate.leave("a")
 
     assert begun == list(range(5000))
-    assert gate.waiting == 0
 
 
-class TestAPause:
-    def test_holds_up_who_comes_for_the_first_time(self) -> None:
-        crowd = Crowd(2)
-        crowd.gate.pause(NOON + 5)
+def test_a_pause_that_is_over_is_not_due_any_more_though_nobody_may_begin() -> None:
+    crowd = Crowd(1)
+    crowd.do("a b |5")
+    assert crowd.gate.timeout() == 5.0
 
-        crowd.come("a", "b")
-        crowd.gate.tick(NOON + 4.9)
+    crowd.do("@5")
 
-        assert (crowd.begun, crowd.gate.waiting, crowd.gate.wake) == ([], 2, NOON + 5)
-
-    def test_holds_up_who_waits_already(self) -> None:
-        crowd = Crowd(1)
-        crowd.come("a", "b")
-        crowd.gate.pause(NOON + 5)
-
-        crowd.gate.leave("a", NOON)
-
-        assert crowd.begun == ["a"]
-
-    def test_ends(self) -> None:
-        crowd = Crowd(1)
-        crowd.gate.pause(NOON + 5)
-        crowd.come("a", "b")
-
-        crowd.gate.tick(NOON + 5)
-
-        assert (crowd.begun, crowd.gate.wake) == (["a"], None)
-
-    def test_is_not_for_who_comes_again(self) -> None:
-        crowd = Crowd(1)
-        crowd.gate.pause(NOON + 5)
-
-        crowd.come("new")
-        crowd.come("running", is_first=False)
-
-        assert crowd.begun == ["running"]
-
-    def test_is_not_shortened_by_another_one(self) -> None:
-        crowd = Crowd(1)
-        crowd.gate.pause(NOON + 5)
-        crowd.gate.pause(NOON + 3)
-
-        assert crowd.gate.wake == NOON + 5
+    assert (crowd.begun, crowd.gate.timeout()) == ("a", FOR_EVER)

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.rsh.switchboard.peers import is_ours
-from mpirt.rsh.switchboard.sockets import NotUsed, connect
+from mpirt.rsh.switchboard.sockets import NotUsed, connect, is_ours
 
 _LISTEN = """
 import socket, sys

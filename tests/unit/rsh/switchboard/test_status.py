@@ -12,7 +12,6 @@ from mpirt.rsh.protocol.framing import frame
 from mpirt.rsh.session.events import Closed, PodSeen, Tick
 from mpirt.rsh.session.machine import State
 from mpirt.rsh.switchboard.frames import LARGEST_ANSWER, Kind, answer
-from mpirt.rsh.switchboard.gate import Gate
 from mpirt.rsh.switchboard.outbox import Outbox
 from mpirt.rsh.switchboard.status import BoardStatus, CommandStatus, WatchStatus, document, read_document
 from tests.unit.rsh import pods
@@ -126,11 +125,3 @@ class TestWhatItIsMadeOf:
         outbox.written(12, 0, 0)
 
         assert (outbox.taken, outbox.unwritten) == ((15, 3), 6)
-
-    def test_a_gate_knows_who_waits(self) -> None:
-        gate = Gate(most=1)
-        for who in ("first", "second"):
-            gate.enter(who, lambda: None, 0.0, is_first=who == "second")
-        gate.enter("third", lambda: None, 0.0, is_first=False)
-
-        assert [gate.waits(who) for who in ("first", "second", "third", "nobody")] == [False, True, True, False]
