@@ -217,7 +217,7 @@ def _let_ports_act(group: _Group, ready: dict[_Entry, None], *, is_due: bool) ->
         # One that acted before it may have removed it.
         if group.entries.get(port) is not entry:
             continue
-        # An earlier act may have closed it; and a terminal may have put us into the background since it was asked.
+        # An earlier act may have closed it.
         is_ready = entry in ready and port.fileno() == entry.fd
         if is_ready or (is_due and port.timeout() <= 0):
             entry.act()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -217,9 +218,16 @@ def turns(world: World) -> None:
     world.turn()
 
 
+def exchanged(world: World) -> None:
+    one, two = world.ports[:2]
+    one.fd, one.peer, two.fd, two.peer = two.fd, two.peer, one.fd, one.peer
+    for port in (one, two):
+        world.loop.touch(port.group)
+
+
 NUMBERS = st.integers(0, 5)
 HAPPENINGS: st.SearchStrategy[Callable[[World], None]] = st.one_of(
-    st.just(turns),
+    st.sampled_from([turns, exchanged]),
     st.builds(happens, NUMBERS, STEPS),
     st.builds(is_done_by_its_act, NUMBERS, OWN | st.just(remove)),
     st.builds(is_due, st.integers(0, GROUPS - 1), st.sampled_from([0.0, 60.0, FOR_EVER])),
@@ -227,8 +235,8 @@ HAPPENINGS: st.SearchStrategy[Callable[[World], None]] = st.one_of(
 )
 
 
-@given(st.lists(HAPPENINGS, max_size=40))
-def test_who_acts_is_who_poll_would_wake(happenings: list[Callable[[World], None]]) -> None:
+def is_watched(happenings: list[Callable[[World], None]]) -> None:
+    """Have it all happen; each turn compares who acts."""
     world = World()
     try:
         for happening in happenings:
@@ -237,3 +245,55 @@ def test_who_acts_is_who_poll_would_wake(happenings: list[Callable[[World], None
             world.turn()
     finally:
         world.close()
+
+
+FILLED = happens(0, fill)
+OTHER_FILLED = happens(1, fill)
+
+
+@pytest.mark.parametrize(
+    "happenings",
+    [
+        pytest.param([OTHER_FILLED, happens(2, due(0.0)), turns], id="some are ready or due, others not"),
+        pytest.param([happens(0, wants(0)), FILLED, turns], id="what is there is not wanted"),
+        pytest.param([happens(0, hang_up), turns], id="a peer goes away"),
+        pytest.param([happens(0, hang_up), happens(0, wants(0)), turns], id="and is not wanted"),
+        pytest.param(
+            [FILLED, is_done_by_its_act(0, reopen), turns, turns, FILLED], id="another file has the same number"
+        ),
+        pytest.param(
+            [FILLED, is_done_by_its_act(0, reopen_with_a_copy), turns, turns, FILLED],
+            id="another file has the same number, and the first is still open elsewhere",
+        ),
+        pytest.param(
+            [FILLED, is_done_by_its_act(0, shut), turns, happens(1, reopen), turns, OTHER_FILLED],
+            id="a number moves to another group",
+        ),
+        pytest.param(
+            [FILLED, is_done_by_its_act(0, shut_with_a_copy), turns, happens(1, reopen), turns, OTHER_FILLED],
+            id="a number moves to another group, and its first file is still open elsewhere",
+        ),
+        pytest.param(
+            [FILLED, turns, happens(0, remove), happens(0, shut), happens(1, reopen), turns, OTHER_FILLED],
+            id="a number is used again after its port was removed",
+        ),
+        pytest.param([FILLED, turns, happens(0, shut), happens(0, remove)], id="a port is closed, then removed"),
+        pytest.param([turns, exchanged, FILLED, turns], id="two groups exchange their numbers"),
+        pytest.param(
+            [happens(0, reopen_a_file), turns, turns, happens(0, wants(0))],
+            id="epoll refuses a file",
+        ),
+        pytest.param([happens(0, reopen_a_file), turns, OTHER_FILLED], id="and leaves the others their turn"),
+        pytest.param(
+            [happens(0, reopen_a_file), is_done_by_its_act(0, reopen), turns, turns, FILLED],
+            id="and is followed by one that epoll takes",
+        ),
+    ],
+)
+def test_a_turn_wakes_as_poll_does_when(happenings: list[Callable[[World], None]]) -> None:
+    is_watched(happenings)
+
+
+@given(st.lists(HAPPENINGS, max_size=40))
+def test_who_acts_is_who_poll_would_wake(happenings: list[Callable[[World], None]]) -> None:
+    is_watched(happenings)
