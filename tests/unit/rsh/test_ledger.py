@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from mpirt.rsh.pod.facts import Container
 from mpirt.rsh.switchboard.ledger import Ledger
 
 LONG_AGO = "2020-01-01T00:00:00Z"
+Step = Callable[[Ledger], object]
 
 
 def container(identity: str, *, is_younger: bool = False) -> Container:
@@ -47,38 +49,87 @@ def told(file: Path) -> Account:
     return account.read(file.read_text())
 
 
-def test_of_a_plain_run_there_is_nothing_to_tell(ledger: Ledger, file: Path) -> None:
-    ledger.seen("a", "w-0", container("aaa"), is_first=False)
-    ledger.ended("w-0", 3, "why", is_left=False)
-
-    assert file.read_text() == ""
+def seen(who: str, pod: str, identity: str, *, is_younger: bool = False, is_first: bool = False) -> Step:
+    return lambda ledger: ledger.seen(who, pod, container(identity, is_younger=is_younger), is_first=is_first)
 
 
-def test_a_command_that_could_not_be_followed_is_told(ledger: Ledger, file: Path) -> None:
-    ledger.ended("w-0", 250, "why", is_left=False)
-
-    assert told(file) == Account((Lost("w-0", 250),))
+def ended(pod: str, code: int, *, is_left: bool = False) -> Step:
+    return lambda ledger: ledger.ended(pod, code, "why", is_left=is_left)
 
 
-def test_a_connection_that_is_lost_is_told_until_it_is_there_again(ledger: Ledger, file: Path) -> None:
-    ledger.heard("a", "w-0", is_silent=True)
-    assert told(file) == Account(silent=("w-0",))
-
-    ledger.heard("a", "w-0", is_silent=False)
-
-    assert file.read_text() == ""
+def left(who: str, pod: str) -> Step:
+    return lambda ledger: ledger.left(who, pod)
 
 
-def test_a_success_is_settled_until_the_launcher_begins_anew(ledger: Ledger, file: Path) -> None:
-    ledger.settle()
-    assert told(file) == Account(is_settled=True)
-
-    ledger.begin_run()
-
-    assert file.read_text() == ""
+def heard(who: str, pod: str, *, is_silent: bool) -> Step:
+    return lambda ledger: ledger.heard(who, pod, is_silent=is_silent)
 
 
-def test_one_of_whose_commands_another_switchboard_has_known_is_not(ledger: Ledger, file: Path) -> None:
+AGAIN: Step = Ledger.begin_run
+SETTLE: Step = Ledger.settle
+LOST, FOUND = heard("a", "w-0", is_silent=True), heard("a", "w-0", is_silent=False)
+SEEN = seen("a", "w-0", "aaa")
+OTHER = seen("b", "w-0", "bbb", is_younger=True, is_first=True)
+
+
+@pytest.mark.parametrize(
+    ("steps", "wanted"),
+    [
+        pytest.param([SEEN, ended("w-0", 3)], Account(), id="nothing of a plain run"),
+        pytest.param([ended("w-0", 250)], Account((Lost("w-0", 250),)), id="a command that could not be followed"),
+        pytest.param([LOST], Account(silent=("w-0",)), id="a connection that is lost"),
+        pytest.param([LOST, FOUND], Account(), id="no connection that is there again"),
+        pytest.param([SETTLE], Account(is_settled=True), id="a success"),
+        pytest.param([SETTLE, AGAIN], Account(), id="no success of a launcher that has begun anew"),
+        pytest.param(
+            [LOST, SETTLE], Account(silent=("w-0",)), id="no success with a command that can not be heard"
+        ),
+        pytest.param([ended("w-0", 250), AGAIN], Account(), id="no loss of an earlier run"),
+        pytest.param(
+            [SEEN, seen("b", "w-1", "bbb", is_younger=True)],
+            Account(again={"w-1": "bbb"}),
+            id="a container that is younger than the launcher",
+        ),
+        pytest.param(
+            [SEEN, seen("a", "w-0", "bbb", is_younger=True)],
+            Account(),
+            id="none that is started again under its command",
+        ),
+        pytest.param(
+            [SEEN, seen("a", "w-0", "bbb", is_younger=True, is_first=True)],
+            Account(again={"w-0": "bbb"}),
+            id="the right one where another was seen too early",
+        ),
+        pytest.param(
+            [SEEN, OTHER], Account((Lost("w-0", 248),)), id="two containers of one name in one run, as a loss"
+        ),
+        # mpirun of Open MPI 5 ends with 0 when it loses a daemon, so a launcher that goes on may not know.
+        pytest.param(
+            [SEEN, left("a", "w-0"), AGAIN, OTHER, AGAIN],
+            Account((Lost("w-0", 248),)),
+            id="a daemon of Open MPI 5 that was lost, for good",
+        ),
+        pytest.param(
+            [SEEN, left("a", "w-0"), ended("w-0", 246, is_left=True), AGAIN],
+            Account((Lost("w-0", 246),)),
+            id="one whose loss is known too late, for good",
+        ),
+        pytest.param(
+            [SEEN, left("a", "w-0"), AGAIN, seen("b", "w-0", "aaa", is_first=True)],
+            Account(),
+            id="none that is still there",
+        ),
+    ],
+)
+def test_the_account_names(ledger: Ledger, file: Path, steps: Sequence[Step], wanted: Account) -> None:
+    for step in steps:
+        step(ledger)
+
+    assert told(file) == wanted
+    assert (file.read_text() == "") == (wanted == Account())
+
+
+def test_no_success_with_commands_that_another_switchboard_has_known(ledger: Ledger, file: Path) -> None:
     opened(ledger, file, is_resumed=True)
 
     ledger.settle()
@@ -86,103 +137,32 @@ def test_one_of_whose_commands_another_switchboard_has_known_is_not(ledger: Ledg
     assert file.read_text() == ""
 
 
-def test_one_with_a_command_that_can_not_be_heard_is_not(ledger: Ledger, file: Path) -> None:
-    ledger.heard("a", "w-0", is_silent=True)
-
-    ledger.settle()
-
-    assert told(file) == Account(silent=("w-0",))
-
-
-def test_it_is_forgotten_when_the_launcher_begins_anew(ledger: Ledger, file: Path) -> None:
-    ledger.ended("w-0", 250, "why", is_left=False)
+def test_a_launcher_that_begins_anew_after_a_loss_is_known_as_such(ledger: Ledger) -> None:
+    ended("w-0", 250)(ledger)
+    assert not ledger.is_again
 
     ledger.begin_run()
 
-    assert file.read_text() == ""
     assert ledger.is_again
-
-
-def test_a_container_that_is_younger_than_the_launcher_is_named(ledger: Ledger, file: Path) -> None:
-    ledger.seen("a", "w-0", container("aaa"), is_first=False)
-    ledger.seen("b", "w-1", container("bbb", is_younger=True), is_first=False)
-
-    assert told(file) == Account(again={"w-1": "bbb"})
-
-
-def test_a_container_that_is_started_again_under_its_command_is_not(ledger: Ledger, file: Path) -> None:
-    ledger.seen("a", "w-0", container("aaa"), is_first=False)
-
-    ledger.seen("a", "w-0", container("bbb", is_younger=True), is_first=False)
-
-    assert file.read_text() == ""
-
-
-def test_what_was_seen_too_early_is_corrected(ledger: Ledger, file: Path) -> None:
-    ledger.seen("a", "w-0", container("aaa"), is_first=False)
-
-    ledger.seen("a", "w-0", container("bbb", is_younger=True), is_first=True)
-
-    assert told(file) == Account(again={"w-0": "bbb"})
-
-
-def test_two_containers_of_one_name_in_one_run_are_a_loss(ledger: Ledger, file: Path) -> None:
-    ledger.seen("a", "w-0", container("aaa"), is_first=False)
-
-    ledger.seen("b", "w-0", container("bbb", is_younger=True), is_first=True)
-
-    assert told(file) == Account((Lost("w-0", 248),))
-
-
-class TestADaemonOfOpenMpi5:
-    """Its mpirun ends with 0 when it loses one, so who goes on may not know."""
-
-    def test_that_was_lost_stays_lost_whatever_comes_after(self, ledger: Ledger, file: Path) -> None:
-        ledger.seen("a", "w-0", container("aaa"), is_first=False)
-        ledger.left("a", "w-0")
-
-        ledger.begin_run()
-        ledger.seen("b", "w-0", container("bbb", is_younger=True), is_first=True)
-        ledger.begin_run()
-
-        assert told(file).lost == (Lost("w-0", 248),)
-
-    def test_whose_loss_is_known_too_late_stays_lost(self, ledger: Ledger, file: Path) -> None:
-        ledger.seen("a", "w-0", container("aaa"), is_first=False)
-        ledger.left("a", "w-0")
-        ledger.ended("w-0", 246, "why", is_left=True)
-
-        ledger.begin_run()
-
-        assert told(file).lost == (Lost("w-0", 246),)
-
-    def test_that_is_still_there_was_not(self, ledger: Ledger, file: Path) -> None:
-        ledger.seen("a", "w-0", container("aaa"), is_first=False)
-        ledger.left("a", "w-0")
-
-        ledger.begin_run()
-        ledger.seen("b", "w-0", container("aaa"), is_first=True)
-
-        assert file.read_text() == ""
 
 
 class TestTheFile:
     def test_keeps_the_lines_of_others(self, ledger: Ledger, file: Path) -> None:
         file.write_text("loss=0.3\n")
 
-        ledger.ended("w-0", 250, "why", is_left=False)
-        ledger.ended("w-0", 249, "why", is_left=False)
+        ended("w-0", 250)(ledger)
+        ended("w-0", 249)(ledger)
 
         assert file.read_text() == "loss=0.3\n" + account.write(Account((Lost("w-0", 249, "why"),)))
         ledger.begin_run()
         assert file.read_text() == "loss=0.3\n"
 
     def test_that_another_switchboard_has_written_is_gone_on_with(self, ledger: Ledger, file: Path) -> None:
-        ledger.ended("w-0", 250, "why", is_left=False)
+        ended("w-0", 250)(ledger)
 
         successor = Ledger()
         opened(successor, file, is_resumed=True)
-        successor.ended("w-1", 249, "why", is_left=False)
+        ended("w-1", 249)(successor)
 
         assert told(file) == Account((Lost("w-0", 250), Lost("w-1", 249)))
 
@@ -191,6 +171,6 @@ class TestTheFile:
         ledger = Ledger()
         opened(ledger, file)
 
-        ledger.ended("w-0", 250, "why", is_left=False)
+        ended("w-0", 250)(ledger)
 
         assert not file.exists()

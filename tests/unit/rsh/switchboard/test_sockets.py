@@ -1,4 +1,4 @@
-"""Which process is at the other end: one of this container, or one of another container of the same pod."""
+"""Where switchboards may be, and which process is at the other end. What people see of it is in cli/test_ps.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.rsh.switchboard.sockets import NotUsed, connect, is_ours
+from mpirt.errors import UsageError
+from mpirt.rsh.switchboard.sockets import NotUsed, connect, is_ours, places
 
 _LISTEN = """
 import socket, sys
@@ -87,3 +88,32 @@ def test_a_full_queue_is_not_waited_for_without_end(tmp_path: Path) -> None:
 
         with pytest.raises(NotUsed, match="can't be asked: Resource temporarily unavailable"):
             connect(str(tmp_path), seconds=0.1)
+
+
+class TestPlaces:
+    def test_are_those_in_which_agents_look(self) -> None:
+        number = str(Path("/proc/self/ns/mnt").readlink()).removeprefix("mnt:[").removesuffix("]")
+        name = f"mpirt-switchboard-{os.geteuid()}-{number}"
+
+        assert set(places({})) == {f"/dev/shm/{name}", f"/tmp/{name}"}
+        assert set(places({"TMPDIR": "/x"})) == {f"/dev/shm/{name}", f"/x/{name}", f"/tmp/{name}"}
+        assert len(places({"TMPDIR": "/tmp"})) == len(places({"TMPDIR": "relative"})) == 2
+
+    def test_on_the_file_system_of_the_root_come_first(self) -> None:
+        assert places({"TMPDIR": "/"})[0].startswith("//")
+
+    def test_on_another_file_system_come_after_dev_shm(self) -> None:
+        folders = [Path(place).parent for place in places({"TMPDIR": "/proc"})]
+
+        assert folders.index(Path("/dev/shm")) < folders.index(Path("/proc"))
+
+    @pytest.mark.parametrize("setting", ["", "on", "off"])
+    def test_are_the_usual_ones_where_none_is_named(self, setting: str) -> None:
+        assert places({"MPIRT_SWITCHBOARD": setting}) == places({})
+
+    def test_are_one_where_it_is_named(self) -> None:
+        assert places({"MPIRT_SWITCHBOARD": "/x"}) == ["/x"]
+
+    def test_must_be_absolute(self) -> None:
+        with pytest.raises(UsageError, match="expected on, off or the absolute path"):
+            places({"MPIRT_SWITCHBOARD": "x"})
