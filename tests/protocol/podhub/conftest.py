@@ -9,7 +9,7 @@ import pytest
 
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
-from tests.protocol.podhub.crowds import JOB, Begin, Crowd
+from tests.protocol.podhub.crowds import JOB, SELECTOR, Begin, Crowd
 
 
 @pytest.fixture
@@ -25,3 +25,15 @@ def begin(apiserver: ApiServer) -> Iterator[Begin]:
             return crowd
 
         yield make
+
+
+@pytest.fixture
+def settled(apiserver: ApiServer, begin: Begin) -> Begin:
+    """Makes crowds of which all have heard of their pods, by a watch on those of job a."""
+
+    def make(*names: str) -> Crowd:
+        crowd = begin(*names, selector=SELECTOR)
+        crowd.settles(apiserver)
+        return crowd
+
+    return make

@@ -20,6 +20,7 @@ from tests.protocol.clients import endpoint_of
 
 Begin = Callable[..., "Crowd"]
 JOB = {"mpirt.dev/job": "a"}
+SELECTOR = "mpirt.dev/job=a"
 
 
 class _Slice:

@@ -9,7 +9,7 @@ from mpirt.rsh.watches.loop import FOR_EVER
 from tests.apiserver.faults import Chunked, Status, Then
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
-from tests.protocol.podhub.crowds import JOB, Begin, alone, commons, deleting, running, told
+from tests.protocol.podhub.crowds import JOB, SELECTOR, Begin, alone, commons, deleting, running, told
 
 
 class TestOneWatch:
@@ -22,22 +22,20 @@ class TestOneWatch:
 
         assert {name: told(crowd.heard[name])[-1] for name in names} == {name: running(name) for name in names}
         assert (commons(apiserver, "list"), commons(apiserver, "watch")) == (
-            ["mpirt.dev/job=a"],
-            ["mpirt.dev/job=a"],
+            [SELECTOR],
+            [SELECTOR],
         )
         assert alone(apiserver, "list") == ["n-0"]
         assert len(apiserver.asked("list")) == 6
 
-    def test_of_a_selector_that_was_given_needs_no_first_pod(self, apiserver: ApiServer, begin: Begin) -> None:
-        crowd = begin("w-0", selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+    def test_of_a_selector_that_was_given_needs_no_first_pod(self, apiserver: ApiServer, settled: Begin) -> None:
+        crowd = settled("w-0")
 
         assert told(crowd.heard["w-0"]) == [running("w-0")]
         assert (alone(apiserver, "list"), apiserver.connections) == ([], 1)
 
-    def test_tells_each_of_its_own_pod_only(self, apiserver: ApiServer, begin: Begin) -> None:
-        crowd = begin("w-0", "w-1", selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+    def test_tells_each_of_its_own_pod_only(self, apiserver: ApiServer, settled: Begin) -> None:
+        crowd = settled("w-0", "w-1")
 
         apiserver.world.put(pod("w-1", labels=JOB, phase="Failed"))
         crowd.hears("w-1", "Failed uid-of-w-1")
@@ -45,10 +43,9 @@ class TestOneWatch:
         assert told(crowd.heard["w-0"]) == [running("w-0")]
 
     def test_ends_with_its_last_follower_and_begins_with_the_next(
-        self, apiserver: ApiServer, begin: Begin
+        self, apiserver: ApiServer, settled: Begin
     ) -> None:
-        crowd = begin("w-0", "w-1", selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+        crowd = settled("w-0", "w-1")
         crowd.close()
 
         assert (crowd.hub.fileno(), crowd.hub.timeout()) == (-1, FOR_EVER)
@@ -57,7 +54,7 @@ class TestOneWatch:
         assert apiserver.connections == 2
 
     def test_goes_on_without_a_follower_that_left_while_it_heard(self, apiserver: ApiServer, begin: Begin) -> None:
-        crowd = begin("w-0", selector="mpirt.dev/job=a")
+        crowd = begin("w-0", selector=SELECTOR)
         heard: list[events.Event] = []
 
         def leave(news: Sequence[events.Event]) -> None:
@@ -84,7 +81,7 @@ class TestTheScope:
         crowd.settles(apiserver)
 
         assert [told(crowd.heard[name])[0] for name in ("missing", "w-1")] == ["gone", running("w-1")]
-        assert commons(apiserver, "watch") == ["mpirt.dev/job=a"]
+        assert commons(apiserver, "watch") == [SELECTOR]
 
     def test_is_that_of_the_next_pod_if_the_first_follower_leaves(
         self, apiserver: ApiServer, begin: Begin
@@ -96,7 +93,7 @@ class TestTheScope:
 
         crowd.settles(apiserver)
 
-        assert commons(apiserver, "watch") == ["mpirt.dev/job=a"]
+        assert commons(apiserver, "watch") == [SELECTOR]
 
     def test_is_that_of_a_later_pod_if_the_first_is_missing(self, apiserver: ApiServer, begin: Begin) -> None:
         crowd = begin("missing")
@@ -105,7 +102,7 @@ class TestTheScope:
         crowd.follow("w-0")
         crowd.settles(apiserver)
 
-        assert commons(apiserver, "watch") == ["mpirt.dev/job=a"]
+        assert commons(apiserver, "watch") == [SELECTOR]
 
     def test_is_the_namespace_if_too_many_pods_are_missing(self, apiserver: ApiServer, begin: Begin) -> None:
         crowd = begin(*(f"missing-{number}" for number in range(12)))
@@ -125,9 +122,8 @@ class TestTheScope:
 
 
 class TestALateFollower:
-    def test_hears_at_once_what_is_known(self, apiserver: ApiServer, begin: Begin) -> None:
-        crowd = begin("w-0", selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+    def test_hears_at_once_what_is_known(self, apiserver: ApiServer, settled: Begin) -> None:
+        crowd = settled("w-0")
         asked = len(apiserver.requests)
 
         crowd.follow("w-1")
@@ -136,10 +132,9 @@ class TestALateFollower:
         assert told(crowd.heard["w-1"]) == [running("w-1")]
         assert len(apiserver.requests) == asked
 
-    def test_that_looks_at_once_hears_what_is_read_then(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_that_looks_at_once_hears_what_is_read_then(self, apiserver: ApiServer, settled: Begin) -> None:
         apiserver.on("watch", Chunked((), Then.HANG))
-        crowd = begin("w-0", selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+        crowd = settled("w-0")
         apiserver.world.put(pod("w-1", labels=JOB, phase="Failed"))
 
         crowd.follow("w-1")
@@ -150,20 +145,18 @@ class TestALateFollower:
 
 
 class TestAPodOutside:
-    def test_has_a_watch_of_its_own(self, apiserver: ApiServer, begin: Begin) -> None:
-        crowd = begin("w-0", "x", "missing", selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+    def test_has_a_watch_of_its_own(self, apiserver: ApiServer, settled: Begin) -> None:
+        crowd = settled("w-0", "x", "missing")
         assert (told(crowd.heard["x"]), told(crowd.heard["missing"])) == ([running("x")], ["gone"])
 
         apiserver.world.put(pod("x", phase="Failed"))
         crowd.hears("x", "Failed uid-of-x")
 
         assert sorted(alone(apiserver, "watch")) == ["missing", "x"]
-        assert commons(apiserver, "watch") == ["mpirt.dev/job=a"]
+        assert commons(apiserver, "watch") == [SELECTOR]
 
-    def test_that_comes_into_the_set_needs_none(self, apiserver: ApiServer, begin: Begin) -> None:
-        crowd = begin("w-0", "x", selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+    def test_that_comes_into_the_set_needs_none(self, apiserver: ApiServer, settled: Begin) -> None:
+        crowd = settled("w-0", "x")
         apiserver.world.put(pod("x", labels=JOB))
         crowd.for_a_while()
         apiserver.world.put(pod("x", labels=JOB, phase="Failed"))
@@ -171,19 +164,17 @@ class TestAPodOutside:
 
         assert told(crowd.heard["x"]).count("Failed uid-of-x") == 1
 
-    def test_that_loses_its_labels_is_not_gone(self, apiserver: ApiServer, begin: Begin) -> None:
-        crowd = begin("w-0", selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+    def test_that_loses_its_labels_is_not_gone(self, apiserver: ApiServer, settled: Begin) -> None:
+        crowd = settled("w-0")
 
         apiserver.world.put(pod("w-0", phase="Failed"))
 
         crowd.hears("w-0", running("w-0"), "Failed uid-of-w-0")
 
-    def test_of_which_there_are_many_widens_the_scope(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_of_which_there_are_many_widens_the_scope(self, apiserver: ApiServer, settled: Begin) -> None:
         others = [f"y-{number}" for number in range(9)]
         apiserver.world.put(*(pod(name) for name in others))
-        crowd = begin("w-0", *others, "missing", selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+        crowd = settled("w-0", *others, "missing")
 
         assert [told(crowd.heard[name]) for name in others] == [[running(name)] for name in others]
         assert told(crowd.heard["missing"]) == ["gone"]
@@ -192,9 +183,8 @@ class TestAPodOutside:
 
 
 class TestAPodThatIsGone:
-    def test_is_gone_by_the_watch(self, apiserver: ApiServer, begin: Begin) -> None:
-        crowd = begin("w-0", selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+    def test_is_gone_by_the_watch(self, apiserver: ApiServer, settled: Begin) -> None:
+        crowd = settled("w-0")
         apiserver.world.put(deleting(pod("w-0", labels=JOB)))
         apiserver.world.delete("w-0")
 
@@ -202,28 +192,25 @@ class TestAPodThatIsGone:
 
         assert alone(apiserver, "list") == []
 
-    def test_and_was_not_deleted_in_order_is_asked_for(self, apiserver: ApiServer, begin: Begin) -> None:
-        crowd = begin("w-0", selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+    def test_and_was_not_deleted_in_order_is_asked_for(self, apiserver: ApiServer, settled: Begin) -> None:
+        crowd = settled("w-0")
         apiserver.world.delete("w-0")
 
         crowd.hears("w-0", "gone")
 
         assert alone(apiserver, "list") == ["w-0"]
 
-    def test_and_comes_again_is_another(self, apiserver: ApiServer, begin: Begin) -> None:
-        crowd = begin("w-0", selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+    def test_and_comes_again_is_another(self, apiserver: ApiServer, settled: Begin) -> None:
+        crowd = settled("w-0")
         apiserver.world.put(deleting(pod("w-0", labels=JOB)))
         apiserver.world.delete("w-0")
         apiserver.world.put(pod("w-0", labels=JOB, uid="another"))
 
         crowd.hears("w-0", "gone", "Running another")
 
-    def test_and_came_again_while_no_watch_was_open_is_another(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_and_came_again_while_no_watch_was_open_is_another(self, apiserver: ApiServer, settled: Begin) -> None:
         apiserver.on("watch", Chunked((), Then.HANG))
-        crowd = begin("w-0", selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+        crowd = settled("w-0")
         apiserver.world.delete("w-0")
         apiserver.world.put(pod("w-0", labels=JOB, uid="another"))
 

@@ -15,7 +15,6 @@ from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
 from tests.protocol.podhub.crowds import JOB, Begin, Crowd, alone, commons, deleting, running, told
 
-SELECTOR = "mpirt.dev/job=a"
 ANOTHER = "Running another"
 # Beyond the time after which a watch is up to date, and after which one is given up that does not end.
 SETTLED, GIVEN_UP = 1.0, 260.0
@@ -35,11 +34,10 @@ def firsts(crowd: Crowd, name: str) -> list[str]:
 
 class TestOnADeadWatch:
     @pytest.fixture
-    def crowd(self, apiserver: ApiServer, begin: Begin) -> Crowd:
+    def crowd(self, apiserver: ApiServer, settled: Begin) -> Crowd:
         """w-0 is followed from the beginning, and w-1 since it was replaced."""
         apiserver.on("watch", Chunked((), Then.HANG))
-        crowd = begin("w-0", selector=SELECTOR)
-        crowd.settles(apiserver)
+        crowd = settled("w-0")
         crowd.skip(SETTLED)
         replace(apiserver, "w-1")
         crowd.follow("w-1")
@@ -76,9 +74,8 @@ class TestOnADeadWatch:
 
 
 class TestOnAWatchThatLives:
-    def test_hears_of_the_next_change_at_once(self, apiserver: ApiServer, begin: Begin) -> None:
-        crowd = begin("w-0", selector=SELECTOR)
-        crowd.settles(apiserver)
+    def test_hears_of_the_next_change_at_once(self, apiserver: ApiServer, settled: Begin) -> None:
+        crowd = settled("w-0")
         crowd.skip(SETTLED)
         crowd.follow("w-1")
         crowd.hears("w-1", running("w-1"))
@@ -87,9 +84,8 @@ class TestOnAWatchThatLives:
 
         assert (firsts(crowd, "w-1"), len(commons(apiserver, "list")), alone(apiserver, "list")) == ([], 1, [])
 
-    def test_hears_what_was_missed_if_anything_came_before(self, apiserver: ApiServer, begin: Begin) -> None:
-        crowd = begin("w-0", selector=SELECTOR)
-        crowd.settles(apiserver)
+    def test_hears_what_was_missed_if_anything_came_before(self, apiserver: ApiServer, settled: Begin) -> None:
+        crowd = settled("w-0")
         crowd.skip(SETTLED)
         crowd.follow("w-1")
         crowd.hears("w-1", running("w-1"))
@@ -101,11 +97,10 @@ class TestOnAWatchThatLives:
 
         assert (firsts(crowd, "w-1"), len(commons(apiserver, "list"))) == ([], 1)
 
-    def test_a_thousand_cost_no_request(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_a_thousand_cost_no_request(self, apiserver: ApiServer, settled: Begin) -> None:
         names = [f"n-{number}" for number in range(1000)]
         apiserver.world.put(*(pod(name, labels=JOB) for name in names))
-        crowd = begin("w-0", selector=SELECTOR)
-        crowd.settles(apiserver)
+        crowd = settled("w-0")
         crowd.skip(SETTLED)
         asked = len(apiserver.requests)
 
@@ -118,9 +113,8 @@ class TestOnAWatchThatLives:
 
 
 class TestOnAWatchThatHasJustBegun:
-    def test_hears_of_no_change_that_may_be_older(self, apiserver: ApiServer, begin: Begin) -> None:
-        crowd = begin("w-0", selector=SELECTOR)
-        crowd.settles(apiserver)
+    def test_hears_of_no_change_that_may_be_older(self, apiserver: ApiServer, settled: Begin) -> None:
+        crowd = settled("w-0")
         # The time of the watch's beginning is in the future, however slow this machine is.
         crowd.skip(-30.0)
         crowd.follow("w-1")
@@ -137,11 +131,10 @@ class TestOnAWatchThatHasJustBegun:
 
 
 class TestAPodThatIsKnownToEnd:
-    def test_is_read_anew(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_is_read_anew(self, apiserver: ApiServer, settled: Begin) -> None:
         apiserver.world.put(deleting(pod("w-1", labels=JOB)))
         apiserver.on("watch", Chunked((), Then.HANG))
-        crowd = begin("w-0", selector=SELECTOR)
-        crowd.settles(apiserver)
+        crowd = settled("w-0")
         apiserver.world.delete("w-1")
         apiserver.world.put(pod("w-1", labels=JOB, uid="another"))
         crowd.follow("w-1")

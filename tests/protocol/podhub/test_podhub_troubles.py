@@ -8,13 +8,12 @@ from mpirt.rsh.session import events
 from tests.apiserver.faults import Chunked, Hangup, Status, Then
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer, Honest
-from tests.protocol.podhub.crowds import JOB, Begin, alone, commons, running, told
+from tests.protocol.podhub.crowds import JOB, SELECTOR, Begin, alone, commons, running, told
 
 
 class TestTroubles:
-    def test_of_version_are_no_news(self, apiserver: ApiServer, begin: Begin) -> None:
-        crowd = begin("w-0", selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+    def test_of_version_are_no_news(self, apiserver: ApiServer, settled: Begin) -> None:
+        crowd = settled("w-0")
         apiserver.world.compact()
         apiserver.world.put(pod("w-0", labels=JOB, phase="Failed"))
 
@@ -22,11 +21,10 @@ class TestTroubles:
 
         assert "silent" not in told(crowd.heard["w-0"])
 
-    def test_of_a_token_begin_the_list_anew(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_of_a_token_begin_the_list_anew(self, apiserver: ApiServer, settled: Begin) -> None:
         apiserver.world.put(*(pod(f"n-{number}", labels=JOB) for number in range(300)))
         apiserver.on("list", Honest(), Status(410, "Expired", "the token is too old"))
-        crowd = begin("n-299", selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+        crowd = settled("n-299")
 
         assert told(crowd.heard["n-299"]) == [running("n-299")]
         assert len(commons(apiserver, "list")) == 2
@@ -36,7 +34,7 @@ class TestTroubles:
         self, apiserver: ApiServer, begin: Begin, fault: Hangup | Status | Chunked
     ) -> None:
         apiserver.on("watch", fault)
-        crowd = begin("w-0", "w-1", selector="mpirt.dev/job=a")
+        crowd = begin("w-0", "w-1", selector=SELECTOR)
 
         crowd.hears("w-1", running("w-1"), "silent")
         crowd.until(lambda: isinstance(crowd.heard["w-1"][-1], events.ApiAnswers))
@@ -46,7 +44,7 @@ class TestTroubles:
 
     def test_are_reported_to_a_session_that_begins_meanwhile(self, apiserver: ApiServer, begin: Begin) -> None:
         apiserver.always("list", Status(503, retry_after=60))
-        crowd = begin("w-0", selector="mpirt.dev/job=a")
+        crowd = begin("w-0", selector=SELECTOR)
         crowd.hears("w-0", "silent")
 
         crowd.follow("w-1")
@@ -54,10 +52,9 @@ class TestTroubles:
 
         assert told(crowd.heard["w-1"])[0] == "silent"
 
-    def test_of_a_silent_server_end_with_a_look(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_of_a_silent_server_end_with_a_look(self, apiserver: ApiServer, settled: Begin) -> None:
         apiserver.on("watch", Chunked((), Then.HANG))
-        crowd = begin("w-0", selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+        crowd = settled("w-0")
         apiserver.world.put(pod("w-0", labels=JOB, phase="Failed"))
 
         crowd.followers["w-0"].look(anew=True)
@@ -67,10 +64,9 @@ class TestTroubles:
 
 
 class TestLooks:
-    def test_of_many_at_once_are_one_list(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_of_many_at_once_are_one_list(self, apiserver: ApiServer, settled: Begin) -> None:
         names = [f"w-{number}" for number in range(4)]
-        crowd = begin(*names, selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+        crowd = settled(*names)
 
         for name in names:
             crowd.followers[name].look(anew=True)
@@ -81,19 +77,17 @@ class TestLooks:
 
         assert len(commons(apiserver, "list")) == 3
 
-    def test_that_are_no_reason_for_a_list_cause_none(self, apiserver: ApiServer, begin: Begin) -> None:
-        crowd = begin("w-0", selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+    def test_that_are_no_reason_for_a_list_cause_none(self, apiserver: ApiServer, settled: Begin) -> None:
+        crowd = settled("w-0")
 
         crowd.followers["w-0"].look(anew=False)
         crowd.for_a_while()
 
         assert len(commons(apiserver, "list")) == 1
 
-    def test_of_few_in_a_large_set_are_at_single_pods(self, apiserver: ApiServer, begin: Begin) -> None:
+    def test_of_few_in_a_large_set_are_at_single_pods(self, apiserver: ApiServer, settled: Begin) -> None:
         apiserver.world.put(*(pod(f"n-{number}", labels=JOB) for number in range(600)))
-        crowd = begin("w-0", "w-1", selector="mpirt.dev/job=a")
-        crowd.settles(apiserver)
+        crowd = settled("w-0", "w-1")
 
         crowd.followers["w-0"].look(anew=True)
         crowd.hears("w-0", running("w-0"), running("w-0"))
@@ -129,7 +123,7 @@ class TestALesserRole:
     def test_has_the_first_questions_spread(self, apiserver: ApiServer, begin: Begin) -> None:
         apiserver.rules -= {("list", "pods"), ("watch", "pods")}
         names = [f"w-{number}" for number in range(30)]
-        crowd = begin(*names, selector="mpirt.dev/job=a")
+        crowd = begin(*names, selector=SELECTOR)
 
         crowd.until(lambda: apiserver.asked("get"))
         crowd.for_a_while(0.2)
@@ -138,7 +132,7 @@ class TestALesserRole:
 
     def test_that_names_pods_has_each_watched(self, apiserver: ApiServer, begin: Begin) -> None:
         apiserver.on("list", Status(403, "Forbidden", "not all"))
-        crowd = begin("w-0", "w-1", selector="mpirt.dev/job=a")
+        crowd = begin("w-0", "w-1", selector=SELECTOR)
 
         crowd.until(lambda: len(alone(apiserver, "watch")) == 2)
         apiserver.world.put(pod("w-1", labels=JOB, phase="Failed"))
@@ -150,7 +144,7 @@ class TestALesserRole:
 
     def test_may_come_late(self, apiserver: ApiServer, begin: Begin) -> None:
         rules, apiserver.rules = apiserver.rules, frozenset({("get", "pods")})
-        crowd = begin("w-0", "w-1", "missing", selector="mpirt.dev/job=a")
+        crowd = begin("w-0", "w-1", "missing", selector=SELECTOR)
         crowd.until(lambda: all(told(heard) for heard in crowd.heard.values()))
         apiserver.rules = rules
 

@@ -50,6 +50,19 @@ class TestDescriptors:
         assert waiting[79].hand_over().end().code == 5
 
 
+def waiting(yard: Yard) -> Agent:
+    """An agent whose command waits for a line."""
+    agent = yard.agent("read a; exit 4", has_stdin=True)
+    agent.until(lambda command: command.room > 0)
+    return agent
+
+
+def released(agent: Agent) -> int | None:
+    """Give it the line, and wait for its code."""
+    agent.send_stdin(b"line\n")
+    return agent.end().code
+
+
 def cpu(board: Board) -> float:
     """For how many seconds it has run."""
     fields = Path(f"/proc/{board.process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -74,16 +87,14 @@ def framed(kind: int, payload: bytes = b"") -> bytes:
 )
 def test_who_breaks_the_rules_at_the_beginning_is_hung_up_on(yard: Yard, said: bytes) -> None:
     yard.begin()
-    other = yard.agent("read a; exit 4", has_stdin=True)
-    other.until(lambda command: command.room > 0)
+    other = waiting(yard)
     agent = Agent(yard.board, yard.command("true"))
     assert agent.frame()[0] == 1
     agent.say_bytes(said)
 
     assert agent.frame()[0] == 0
     agent.close()
-    other.send_stdin(b"line\n")
-    assert other.end().code == 4
+    assert released(other) == 4
 
 
 @pytest.mark.parametrize(
@@ -178,13 +189,11 @@ class TestTheEnd:
 
     def test_does_not_come_while_an_agent_is_there(self, yard: Yard) -> None:
         board = yard.begin(idle_seconds=0.1)
-        agent = yard.agent("read a; exit 4", has_stdin=True)
-        agent.until(lambda command: command.room > 0)
+        agent = waiting(yard)
         threading.Event().wait(0.5)
         assert board.process.poll() is None
-        agent.send_stdin(b"line\n")
 
-        assert agent.end().code == 4
+        assert released(agent) == 4
         assert board.process.wait(PATIENCE) == 0
 
     def test_is_not_put_off_by_agents_that_were_gone_before_they_came_in(self, yard: Yard) -> None:
@@ -208,12 +217,10 @@ class TestTheEnd:
 
     def test_comes_without_its_folder_too(self, yard: Yard) -> None:
         board = yard.begin(idle_seconds=0.5)
-        agent = yard.agent("read a; exit 4", has_stdin=True)
-        agent.until(lambda command: command.room > 0)
+        agent = waiting(yard)
         yard.place.rename(yard.folder / "elsewhere")
-        agent.send_stdin(b"line\n")
 
-        assert agent.end().code == 4
+        assert released(agent) == 4
         assert board.process.wait(PATIENCE) == 0
 
 

@@ -22,7 +22,7 @@ ERRORS = b"".join(b"%d\n" % number for number in range(1, 40001))
 SCRIPT = "seq 40000 >&2 & cat; wait; exit {code}"
 
 
-def crowd(yard: Yard, count: int = SESSIONS) -> list[tuple[Life, bytes]]:
+def crowd(yard: Yard, count: int) -> list[tuple[Life, bytes]]:
     """Commands with everything flowing, and their stdin."""
     inputs = [os.urandom(400_000) for _ in range(count)]
     return [(yard.live(SCRIPT.format(code=number), data), data) for number, data in enumerate(inputs)]
@@ -39,43 +39,31 @@ def has_come(found: list[tuple[Life, bytes]], *, percent: int) -> None:
     lives[0].until(holds)
 
 
-def all_is_well(found: list[tuple[Life, bytes]]) -> None:
+@pytest.mark.parametrize(
+    ("count", "percents", "is_cut_off"),
+    [
+        pytest.param(SESSIONS, [20], False, id="once"),
+        pytest.param(8, [10, 12, 12], False, id="again and again"),
+        pytest.param(8, [20], True, id="while the API server is away"),
+    ],
+)
+def test_a_kill_under_load_costs_no_byte_and_no_code(
+    yard: Yard, count: int, percents: list[int], *, is_cut_off: bool
+) -> None:
+    yard.begin()
+    found = crowd(yard, count)
+    for percent in percents:
+        has_come(found, percent=percent)
+        if is_cut_off:
+            yard.board.kill()
+            yard.server.at_the_door(*[Slam(reset=True)] * 24)
+        yard.begin()
+
     for number, (life, data) in enumerate(found):
         command = life.end()
         assert (command.code, command.said) == (number, [])
         assert command.output == data
         assert command.errors == ERRORS
-
-
-class TestUnderLoad:
-    def test_costs_no_byte_and_no_code(self, yard: Yard) -> None:
-        yard.begin()
-        found = crowd(yard)
-        has_come(found, percent=20)
-        yard.begin()
-
-        all_is_well(found)
-
-    def test_that_happens_twice_in_a_row_costs_nothing_either(self, yard: Yard) -> None:
-        yard.begin()
-        found = crowd(yard, 8)
-        has_come(found, percent=10)
-        yard.begin()
-        has_come(found, percent=12)
-        yard.begin()
-        yard.begin()
-
-        all_is_well(found)
-
-    def test_while_the_api_server_is_away_costs_time_only(self, yard: Yard) -> None:
-        yard.begin()
-        found = crowd(yard, 8)
-        has_come(found, percent=20)
-        yard.board.kill()
-        yard.server.at_the_door(*[Slam(reset=True)] * 24)
-        yard.begin()
-
-        all_is_well(found)
 
 
 class TestAtEveryStage:
@@ -168,18 +156,6 @@ class TestAtEveryStage:
         command = yard.hand_over(agent.command).end()
         assert command.code == 241
         assert "kubeconfig" in command.said[0]
-
-
-def test_a_command_that_was_not_started_runs_by_the_next_switchboard(yard: Yard) -> None:
-    yard.begin()
-    gate = threading.Event()
-    yard.server.on("exec", Gated(gate))
-    life = yard.live("echo out; exit 3")
-    yard.server.wait_for("exec")
-    yard.begin()
-    gate.set()
-
-    assert (life.end().code, bytes(life.command.output)) == (3, b"out\n")
 
 
 def kill_board(yard: Yard) -> int:

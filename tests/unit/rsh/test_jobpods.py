@@ -25,8 +25,10 @@ class Link:
     has_more: bool = False
     opened_at: float = 100.0
     heard_at: float = 110.0
+    is_made_anew: bool = False
 
-    def look(self, *, anew: bool) -> None: ...
+    def look(self, *, anew: bool) -> None:
+        self.is_made_anew = anew
 
 
 class Watched:
@@ -140,6 +142,7 @@ class TestPods:
         watched.questions.answer(cast("WatchLink | None", link), JOB, 111.0)
 
         assert list(map(str, answers)) == [why]
+        assert link is None or link.is_made_anew == (link.heard_at == 20.0)
 
     def test_are_not_known_once_none_is_followed(self) -> None:
         watched, answers = Watched(listed()), list[object]()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from mpirt.rsh.switchboard.calls import Survey
 from mpirt.rsh.watches.loop import Loop
 
@@ -33,19 +35,12 @@ class Scene:
         self.survey.begin(self.commands, lambda: self.told.append(who))
 
 
-def test_without_keepers_the_answer_comes_at_once() -> None:
-    scene = Scene(Held(is_awaited=False))
+@pytest.mark.parametrize("commands", [[], [Held(is_awaited=False)]], ids=["commands", "keepers"])
+def test_the_answer_comes_at_once_without(commands: list[Held]) -> None:
+    scene = Scene(*commands)
     scene.look("one")
     assert scene.told == []
 
-    scene.loop.turn()
-
-    assert scene.told == ["one"]
-
-
-def test_without_commands_the_answer_comes_at_once() -> None:
-    scene = Scene()
-    scene.look("one")
     scene.loop.turn()
 
     assert scene.told == ["one"]
@@ -76,28 +71,23 @@ def test_a_keeper_that_does_not_answer_is_waited_for_half_a_second() -> None:
     assert 0.5 <= time.monotonic() - began < 10
 
 
-def test_who_comes_meanwhile_shares_the_answer() -> None:
+@pytest.mark.parametrize(
+    ("is_meanwhile", "times"), [(True, 1), (False, 2)], ids=["meanwhile shares it", "later has all asked again"]
+)
+def test_a_viewer_that_comes(*, is_meanwhile: bool, times: int) -> None:
     scene = Scene(Held())
     scene.look("one")
     scene.loop.turn()
-    scene.look("another")
-    scene.survey.answered(scene.commands[0])
-    scene.loop.turn()
-
-    assert scene.told == ["one", "another"]
-    assert scene.commands[0].asked == 1
-
-
-def test_who_comes_afterwards_has_all_asked_again() -> None:
-    scene = Scene(Held())
-    for who in ("one", "another"):
-        scene.look(who)
+    if not is_meanwhile:
+        scene.survey.answered(scene.commands[0])
         scene.loop.turn()
+    scene.look("another")
+    while "another" not in scene.told:
         scene.survey.answered(scene.commands[0])
         scene.loop.turn()
 
     assert scene.told == ["one", "another"]
-    assert scene.commands[0].asked == 2
+    assert scene.commands[0].asked == times
 
 
 def test_a_late_answer_ends_nothing() -> None:
