@@ -10,9 +10,10 @@ from __future__ import annotations
 import random
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from mpirt.errors import ExitCode, MpirtError, internal_error
 from mpirt.kubeapi.access.steps import Deadline
@@ -26,17 +27,19 @@ from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import SIGNALLED
 from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.session import Session
-from mpirt.rsh.session.task import WATCH_AFTER, Holding, Resumption
+from mpirt.rsh.session.task import WATCH_AFTER, Resumption
 from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.clusters import Cluster, Clusters, located
-from mpirt.rsh.switchboard.frames import SIGNALS, Handover, resumption
-from mpirt.rsh.switchboard.ledger import Ledger
+from mpirt.rsh.switchboard.frames import Handover, resumption
 from mpirt.rsh.switchboard.links import PodLookup
 from mpirt.rsh.switchboard.log import Log
 from mpirt.rsh.switchboard.sessionio import Place, SessionIO
 from mpirt.rsh.switchboard.status import LOOKUP, QUEUED, CommandStatus
 from mpirt.rsh.switchboard.task import connect_seconds, make_task, wants_log
-from mpirt.rsh.watches.loop import Loop
+
+if TYPE_CHECKING:
+    # It imports this module.
+    from mpirt.rsh.switchboard.board import Switchboard
 
 _TOO_MANY = "the switchboard has no descriptors for more commands: its limit (ulimit -n) is too low"
 
@@ -59,20 +62,9 @@ class _Wish:
 class Call:
     """One command."""
 
-    def __init__(
-        self,
-        agent: AgentLink,
-        handover: Handover,
-        loop: Loop,
-        *,
-        holding: Callable[[Mapping[str, str]], Holding],
-        over: Callable[[AgentLink], None],
-        answered: Callable[[Call], None],
-        ledger: Ledger,
-    ) -> None:
-        """`answered`: its keeper has said what the command uses, or will not any more."""
-        self._holding, self._answered, self._ledger = holding, answered, ledger
-        self._agent, self._handover, self._loop, self._over = agent, handover, loop, over
+    def __init__(self, agent: AgentLink, handover: Handover, board: Switchboard) -> None:
+        self._agent, self._handover, self._board = agent, handover, board
+        self._loop, self._ledger = board.loop, board.ledger
         self._environ = located(handover.environ, handover.folder)
         self._lookup: PodLookup | None = None
         self._running: SessionIO | None = None
@@ -196,23 +188,20 @@ class Call:
     def let_go(self) -> None:
         """Leave nothing of it behind, whatever state it is in."""
         self._is_over = True
-        self._answered(self)
+        self._board.survey.answered(self)
         self._loop.drop(self)
         if self._lookup is not None:
             self._lookup.close()
         if self._running is not None:
             with suppress(Exception):
                 self._running.abandon()
-        self._leave_gate()
-
-    def _leave_gate(self) -> None:
         if self._wish is not None:
             self._wish.cluster.gate.leave(self)
 
     def prepare(self, clusters: Clusters, *, is_one_too_many: bool) -> None:
         """Find out what is wanted, and begin with it when it is its turn. Raises MpirtError."""
         handover = self._handover
-        resumed = resumption(handover, SIGNALS)
+        resumed = resumption(handover)
         self._agent.take_up(handover, is_resumed=resumed is not None)
         if is_one_too_many and resumed is None:
             self.let_go()
@@ -255,7 +244,7 @@ class Call:
         self._agent.say(line)
         self._agent.end(code)
         if self._agent.is_gone:
-            self._over(self._agent)
+            self._board.forget(self._agent)
 
     def _look_up(self, wish: _Wish) -> None:
         """An exec goes by names only: find the pod that has the address."""
@@ -295,7 +284,7 @@ class Call:
             pod=wish.pod,
             nonce=secrets.token_hex(8),
             has_stdin=self._handover.has_stdin,
-            holding=self._holding(environ),
+            holding=self._board.holding(environ),
             # A pod that is replaced in the first second is another one only for who has seen the first.
             watch_after=0.0 if hub.knows(wish.pod) or self._ledger.is_again else WATCH_AFTER,
         )
@@ -327,15 +316,13 @@ class Call:
         if running is None or self._is_over:
             return
         if not running.phase.awaits_usage:
-            self._answered(self)
+            self._board.survey.answered(self)
         code = running.code
         if code is None:
             self._ledger.heard(self, running.phase.pod, is_silent=self._is_unheard(running.phase.state))
         else:
             self.note_if_left()
-            self._is_over = True
-            self._loop.drop(running)
-            self._leave_gate()
+            self.let_go()
             why = running.finish.line if running.finish else ""
             is_lost = self._ledger.ended(running.phase.pod, code, why, is_left=self._is_left)
             # Who has told the agent to end, and is there, knows that its code says nothing of the command.
@@ -343,4 +330,4 @@ class Call:
             self._ledger.heard(self, running.phase.pod, is_silent=is_silent)
             self._agent.finish(code)
             if self._agent.is_gone:
-                self._over(self._agent)
+                self._board.forget(self._agent)

@@ -250,8 +250,8 @@ def read_record(kept: bytes) -> Record:
         raise PeerError("an agent has kept a record that can't be read") from error
 
 
-def resumption(handover: Handover, names: Mapping[int, str]) -> Resumption | None:
-    """What there is to go on with; None where nothing was started. `names` has the signals that commands get."""
+def resumption(handover: Handover) -> Resumption | None:
+    """What there is to go on with; None where nothing was started."""
     if handover.kept in (b"", _NONE):
         return None
     return Resumption(
@@ -261,5 +261,5 @@ def resumption(handover: Handover, names: Mapping[int, str]) -> Resumption | Non
         stdin_at=handover.stdin_at,
         stdin=handover.stdin,
         stdin_ended=handover.stdin_ended,
-        signals=tuple((names[number], number) for number in handover.signals if number in names),
+        signals=tuple((SIGNALS[number], number) for number in handover.signals if number in SIGNALS),
     )

@@ -17,31 +17,16 @@ import select
 import socket
 import sys
 import time
-import traceback
-from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from mpirt import names
-from mpirt.errors import ExitCode, internal_error
-from mpirt.rsh.invocation.replies import version
-from mpirt.rsh.switchboard.agentlink import AgentLink
-from mpirt.rsh.switchboard.calls import Calls
+from mpirt.rsh.switchboard.board import Switchboard
 from mpirt.rsh.switchboard.clusters import Discovery
-from mpirt.rsh.switchboard.frames import Handover, Kind
-from mpirt.rsh.switchboard.outbox import Budget
 from mpirt.rsh.switchboard.sockets import is_ours
-from mpirt.rsh.switchboard.status import QUEUED, BoardStatus, CommandStatus, document
-from mpirt.rsh.watches.loop import FOR_EVER, Loop
+from mpirt.rsh.watches.loop import FOR_EVER
 
 _SOCKET = 3
-# A thousand sessions that each wake up once in a while are a thousand waits less so.
-_GRAIN = 0.05
-# What the process itself needs, and each command: its agent, its exec, and a watch where each pod has its own.
-_OWN_DESCRIPTORS = 24
-_DESCRIPTORS_EACH = 3
-# Agents beyond that, who are told to go on without us.
-_TURNED_AWAY_AT_ONCE = 8
 # A launcher that starts one command after the other finds it there.
 IDLE_SECONDS = 15.0
 # How many to let in before the rest of the loop gets its turn.
@@ -66,7 +51,8 @@ def main(discovery: Discovery, *, idle_seconds: float = IDLE_SECONDS) -> int:
         serve_one(given)
     else:
         _prepare()
-        Switchboard(discovery).serve_all(given, Path(place), idle_seconds=idle_seconds)
+        board = Switchboard(discovery)
+        board.serve(Door(given, Path(place), board, idle_seconds=idle_seconds))
     return 0
 
 
@@ -78,7 +64,8 @@ def serve_one(connection: socket.socket) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(_SOCKET):
         os.dup2(null, fd)
-    board.serve_one(connection)
+    board.let_in(connection)
+    board.serve()
 
 
 def _prepare() -> None:
@@ -90,146 +77,14 @@ def _prepare() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-class Switchboard:
-    """The agents, their commands, and the loop that has them all."""
-
-    def __init__(self, discovery: Discovery | None = None) -> None:
-        """A private one, which has no `discovery`, answers its agent only, and keeps no account."""
-        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._loop = Loop(self._failed, grain=_GRAIN)
-        self._calls = Calls(self._loop, discovery)
-        self._most = max(1, (limit - _OWN_DESCRIPTORS - _TURNED_AWAY_AT_ONCE) // _DESCRIPTORS_EACH)
-        self._budget = Budget()
-        self._started = time.time()
-        # Clients that have connected and said nothing yet; agents; and viewers, which keep no switchboard alive.
-        self._newcomers: set[AgentLink] = set()
-        self._agents: set[AgentLink] = set()
-        self._viewers: set[AgentLink] = set()
-        self._door: Door | None = None
-
-    def serve_one(self, connection: socket.socket) -> None:
-        """Until this agent has left, and its command has ended."""
-        self._let_in(connection)
-        while self._newcomers or self._agents or self._calls:
-            self._loop.turn()
-
-    def serve_all(self, listener: socket.socket, folder: Path, *, idle_seconds: float) -> None:
-        """Until the door is closed and all agents have left."""
-        self._door = door = Door(
-            listener,
-            folder,
-            let_in=self._let_in,
-            is_full=self._is_full,
-            count=self._count,
-            idle_seconds=idle_seconds,
-        )
-        self._loop.add(door, door.act, group=door)
-        before = None
-        while not door.is_closed or self._newcomers or self._agents or self._calls:
-            self._loop.turn()
-            self._calls.settle_if_heard()
-            # Turns come by the thousand while output flows; few of them change anything for the door.
-            if (present := (self._count(), self._is_full())) != before:
-                before = present
-                door.look()
-                self._loop.touch(door)
-
-    def _count(self) -> int:
-        return len(self._agents) + len(self._calls)
-
-    def _is_full(self) -> bool:
-        connected = len(self._newcomers) + len(self._agents) + len(self._viewers)
-        return connected >= self._most + _TURNED_AWAY_AT_ONCE
-
-    def _let_in(self, connection: socket.socket) -> None:
-        newcomer = AgentLink(
-            self._loop,
-            connection,
-            budget=self._budget,
-            handed_over=self._handed_over,
-            signalled_early=self._calls.signalled_early,
-            asked=self._asked,
-            has_ended=self._has_ended,
-        )
-        # One that was killed meanwhile is gone before it is known.
-        if not newcomer.is_gone:
-            self._newcomers.add(newcomer)
-
-    def _handed_over(self, agent: AgentLink, handover: Handover) -> None:
-        self._newcomers.discard(agent)
-        self._agents.add(agent)
-        self._calls.take(agent, handover, is_one_too_many=len(self._calls) >= self._most)
-
-    def _asked(self, viewer: AgentLink, kind: Kind, payload: bytes) -> None:
-        self._newcomers.discard(viewer)
-        self._viewers.add(viewer)
-        if kind is Kind.DISCOVER_REQUEST:
-            self._calls.discover(payload, viewer.pid or 0, lambda answer: viewer.answer(Kind.DISCOVERED, answer))
-        elif kind is Kind.SETTLED_REQUEST:
-            self._calls.settle(lambda: viewer.answer(Kind.SETTLED, b""))
-        else:
-            self._calls.look(lambda: self._answer(viewer))
-
-    def _answer(self, viewer: AgentLink) -> None:
-        try:
-            commands = self._calls.status()
-            viewer.answer(Kind.STATUS, document(self._status(commands), commands))
-        except Exception as error:  # noqa: BLE001  others wait for the same moment
-            self._failed(viewer, error)
-
-    def _failed(self, group: Hashable, error: Exception) -> None:
-        """What goes wrong in one command's part must not end the others."""
-        if self._calls.failed(group, error):
-            return
-        if isinstance(group, AgentLink):
-            group.say(internal_error(error))
-            group.end(ExitCode.INTERNAL)
-            return
-        if group is self._door:
-            raise error
-        traceback.print_exception(error)
-        if self._door is None:
-            # A private switchboard has no log.
-            for agent in self._agents:
-                agent.say(internal_error(error))
-        self._loop.drop(group)
-
-    def _has_ended(self, agent: AgentLink) -> None:
-        for group in (self._newcomers, self._agents, self._viewers):
-            group.discard(agent)
-        self._calls.agent_has_ended(agent)
-
-    def _status(self, commands: Sequence[CommandStatus]) -> BoardStatus:
-        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        return BoardStatus(
-            pid=os.getpid(),
-            started=round(self._started, 3),
-            version=version(),
-            sessions=len(commands),
-            queued=sum(command.state == QUEUED for command in commands),
-            watches=tuple(self._calls.watches()),
-            buffered=self._calls.buffered,
-            descriptors=sum(1 for _ in Path("/proc/self/fd").iterdir()),
-            descriptor_limit=limit,
-        )
-
-
 class Door:
     """The listening socket, as a port and as the clock that says when to leave."""
 
     def __init__(
-        self,
-        listener: socket.socket,
-        folder: Path,
-        *,
-        let_in: Callable[[socket.socket], None],
-        is_full: Callable[[], bool],
-        count: Callable[[], int],
-        idle_seconds: float = IDLE_SECONDS,
+        self, listener: socket.socket, folder: Path, board: Switchboard, *, idle_seconds: float = IDLE_SECONDS
     ) -> None:
         listener.settimeout(0)
-        self._listener = listener
-        self._let_in, self._is_full, self._count = let_in, is_full, count
+        self._listener, self._board = listener, board
         self._folder, self._idle_seconds = folder, idle_seconds
         self._socket = _identity(folder / "socket")
         self._paused_until = 0.0
@@ -238,7 +93,7 @@ class Door:
 
     @property
     def wants(self) -> int:
-        return 0 if self._paused_until or self._is_full() else select.POLLIN
+        return 0 if self._paused_until or self._board.is_full else select.POLLIN
 
     def fileno(self) -> int:
         return -1 if self.is_closed else self._listener.fileno()
@@ -263,13 +118,13 @@ class Door:
 
     def look(self) -> None:
         """An agent has come or gone."""
-        if self._count():
+        if self._board.count:
             self._idle_since = None
         elif self._idle_since is None:
             self._idle_since = time.monotonic()
 
     def _accept(self) -> bool:
-        if self._is_full():
+        if self._board.is_full:
             return False
         try:
             connection, _ = self._listener.accept()
@@ -281,7 +136,7 @@ class Door:
                 self._paused_until = time.monotonic() + _PAUSE
             return False
         if _may_come_in(connection):
-            self._let_in(connection)
+            self._board.let_in(connection)
         else:
             connection.close()
         return True

@@ -160,7 +160,6 @@ class TestACallOfMpirtDiscover:
 
 
 RECORD = Record("w-0", "0123456789abcdef", "worker", 4000, code=246, line="pod w-0 is being deleted")
-NAMES = {10: "USR1", 15: "TERM"}
 
 
 def kept_by(**more: object) -> Handover:
@@ -193,7 +192,7 @@ def test_what_is_no_record_breaks_the_rules(kept: bytes) -> None:
 
 @pytest.mark.parametrize("kept", [b"", write_record(None)], ids=["never kept", "taken back"])
 def test_there_is_nothing_to_go_on_with(kept: bytes) -> None:
-    assert resumption(kept_by(generation=3, kept=kept), NAMES) is None
+    assert resumption(kept_by(generation=3, kept=kept)) is None
 
 
 def test_a_session_goes_on_with_all_that_the_agent_knows() -> None:
@@ -207,13 +206,13 @@ def test_a_session_goes_on_with_all_that_the_agent_knows() -> None:
         signals=(10, 99, 15),
     )
 
-    assert resumption(handover, NAMES) == Resumption(
+    assert resumption(handover) == Resumption(
         RECORD, 2, (5, 6), 7, b"abc", stdin_ended=True, signals=(("USR1", 10), ("TERM", 15))
     )
 
 
 def test_a_record_counts_as_that_of_another_process() -> None:
-    found = resumption(kept_by(kept=write_record(RECORD)), NAMES)
+    found = resumption(kept_by(kept=write_record(RECORD)))
 
     assert found is not None
     assert found.generation == 1

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from mpirt.rsh.switchboard.calls import Survey
+from mpirt.rsh.switchboard.board import Survey
 from mpirt.rsh.watches.loop import Loop
 
 
