@@ -11,11 +11,11 @@ group asked again.
 
 from __future__ import annotations
 
-import errno
 import heapq
 import select
 import time
 from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
 from typing import Protocol
 
 
@@ -40,9 +40,6 @@ class Port(Clock, Protocol):
 FOR_EVER = float("inf")
 # epoll counts milliseconds in an int.
 _LONGEST = 86400.0
-# epoll refuses what poll() reports as ready at once: a file that can't be waited for (a regular file, a directory,
-# /dev/null), and a number that is not open.
-_NOT_FOR_EPOLL = (errno.EPERM, errno.EBADF)
 # A heap of this size is not worth cleaning up.
 _SMALL = 64
 
@@ -239,13 +236,11 @@ class _Watch:
     reports that file under the old number, which may be another port's by now, and only a new epoll ends that.
     """
 
-    __slots__ = ("_always", "_at", "_epoll", "_registered", "_suspect")
+    __slots__ = ("_at", "_epoll", "_registered", "_suspect")
 
     def __init__(self) -> None:
         self._at: dict[int, dict[_Entry, None]] = {}
         """Who waits at each number. Two may share one, but epoll has only one registration for it."""
-        self._always: set[int] = set()
-        """Those that epoll refuses: always ready."""
         self._epoll = select.epoll()
         self._registered: set[int] = set()
         self._suspect: set[int] = set()
@@ -267,21 +262,19 @@ class _Watch:
             return
         del self._at[fd][entry]
         if self._at[fd]:
-            self._register(fd)
+            self._register_again(fd)
         else:
             del self._at[fd]
             self._unregister(fd)
 
     def wait(self, timeout: float) -> dict[_Entry, None]:
         """Who is ready, in so many seconds at most."""
-        if self._always or timeout < 0:
-            # epoll takes a negative time for no limit.
-            timeout = 0.0
-        # There is room for all that may be ready: a clock must not overtake what did not fit. epoll.poll rounds up
-        # to whole milliseconds; rounded down, the loop would spin through the last one.
-        reported = self._epoll.poll(min(timeout, _LONGEST), len(self._at) + 1)
+        # epoll takes a negative time for no limit. There is room for all that may be ready: a clock must not
+        # overtake what did not fit. epoll.poll rounds up to whole milliseconds; rounded down, the loop would spin
+        # through the last one.
+        reported = self._epoll.poll(max(0.0, min(timeout, _LONGEST)), len(self._at) + 1)
         ready = self._without_stale([fd for fd, _ in reported])
-        return {entry: None for fd in (*ready, *self._always) for entry in self._at[fd]}
+        return {entry: None for fd in ready for entry in self._at[fd]}
 
     def _wants(self, fd: int) -> int:
         wants = 0
@@ -289,19 +282,13 @@ class _Watch:
             wants |= entry.wants
         return wants
 
-    def _register(self, fd: int) -> None:
-        try:
-            self._assert(fd, self._wants(fd))
-        except OSError as error:
-            if error.errno not in _NOT_FOR_EPOLL:
-                raise
-            self._unregister(fd)
-            self._always.add(fd)
-        else:
-            self._registered.add(fd)
-            self._always.discard(fd)
+    def _register_again(self, fd: int) -> None:
+        # If it is closed by now, its ports are asked for another one.
+        with suppress(OSError):
+            self._register(fd)
 
-    def _assert(self, fd: int, wants: int) -> None:
+    def _register(self, fd: int) -> None:
+        wants = self._wants(fd)
         try:
             if fd in self._registered:
                 self._epoll.modify(fd, wants)
@@ -314,9 +301,9 @@ class _Watch:
         except FileExistsError:
             # A file that was taken for closed.
             self._epoll.modify(fd, wants)
+        self._registered.add(fd)
 
     def _unregister(self, fd: int) -> None:
-        self._always.discard(fd)
         if fd not in self._registered:
             return
         self._registered.discard(fd)
@@ -345,4 +332,4 @@ class _Watch:
         self._registered.clear()
         self._suspect.clear()
         for fd in self._at:
-            self._register(fd)
+            self._register_again(fd)

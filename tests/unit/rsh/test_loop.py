@@ -223,17 +223,6 @@ class TestNumbers:
 
         assert acts.at_once() == []
 
-    def test_a_number_that_is_not_open_is_reported_as_poll_does(
-        self, acts: Acts, pipe: Callable[[], Pipe]
-    ) -> None:
-        ours = pipe()
-        port = At(ours.out, select.POLLIN)
-        ours.shut()
-        acts.loop.add(port, acts.by("port", lambda: setattr(port, "fd", -1)))
-
-        assert acts.turn() == ["port"]
-        assert acts.at_once() == []
-
 
 class TestWakingUp:
     def test_a_time_is_waited_for_in_one_turn(self, acts: Acts) -> None:

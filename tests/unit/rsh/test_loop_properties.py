@@ -23,7 +23,7 @@ _BOTH = select.POLLIN | select.POLLOUT
 
 
 class End:
-    """One end of a pair of pipes, or a file; as a port, and as a clock."""
+    """One end of a pipe, as a port, and as a clock."""
 
     def __init__(self, group: int) -> None:
         self.group = group
@@ -134,11 +134,6 @@ def reopen_to_write(world: World, port: End) -> None:
     port.peer, port.fd = os.pipe()
 
 
-def reopen_a_file(world: World, port: End) -> None:
-    shut(world, port)
-    port.fd = os.open(os.devnull, os.O_RDWR)
-
-
 def fill(_world: World, port: End) -> None:
     if port.peer >= 0:
         with suppress(OSError):
@@ -173,7 +168,7 @@ def due(seconds: float) -> Step:
 
 # What a port may do in its act, or somebody else to it.
 OWN: st.SearchStrategy[Step] = st.one_of(
-    st.sampled_from([shut, shut_with_a_copy, reopen, reopen_with_a_copy, reopen_to_write, reopen_a_file, drain]),
+    st.sampled_from([shut, shut_with_a_copy, reopen, reopen_with_a_copy, reopen_to_write, drain]),
     st.builds(wants, st.sampled_from([0, select.POLLIN, select.POLLOUT, _BOTH])),
     st.builds(due, st.sampled_from([0.0, 60.0, FOR_EVER])),
 )
@@ -279,15 +274,6 @@ OTHER_FILLED = happens(1, fill)
         ),
         pytest.param([FILLED, turns, happens(0, shut), happens(0, remove)], id="a port is closed, then removed"),
         pytest.param([turns, exchanged, FILLED, turns], id="two groups exchange their numbers"),
-        pytest.param(
-            [happens(0, reopen_a_file), turns, turns, happens(0, wants(0))],
-            id="epoll refuses a file",
-        ),
-        pytest.param([happens(0, reopen_a_file), turns, OTHER_FILLED], id="and leaves the others their turn"),
-        pytest.param(
-            [happens(0, reopen_a_file), is_done_by_its_act(0, reopen), turns, turns, FILLED],
-            id="and is followed by one that epoll takes",
-        ),
     ],
 )
 def test_a_turn_wakes_as_poll_does_when(happenings: list[Callable[[World], None]]) -> None:
