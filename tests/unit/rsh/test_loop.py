@@ -6,66 +6,52 @@ import os
 import select
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
 from mpirt.rsh.watches.loop import FOR_EVER, Loop
 
-
-class Pipe:
-    """A port that reads a pipe."""
-
-    def __init__(self) -> None:
-        self.out, self.into = os.pipe()
-        self.want = select.POLLIN
-        self.due = FOR_EVER
-        self.asked = 0
-        self.open = {self.out, self.into}
-
-    @property
-    def wants(self) -> int:
-        self.asked += 1
-        return self.want
-
-    def fileno(self) -> int:
-        return self.out
-
-    def timeout(self) -> float:
-        self.asked += 1
-        return self.due
-
-    def fill(self) -> None:
-        os.write(self.into, b"x")
-
-    def drain(self) -> None:
-        os.read(self.out, 1)
-
-    def keep_open(self) -> None:
-        """Have the file open under another number too, as a child that was forked has it."""
-        self.open.add(os.dup(self.out))
-
-    def shut(self) -> None:
-        os.close(self.out)
-        self.open.discard(self.out)
-        self.out = -1
-
-    def close(self) -> None:
-        for fd in self.open:
-            os.close(fd)
+Act = Callable[[], object]
 
 
 class At:
-    """A port at some descriptor."""
+    """A port at some descriptor, or at none; and a clock."""
 
-    def __init__(self, fd: int, wants: int) -> None:
+    def __init__(self, fd: int, wants: int = select.POLLIN) -> None:
         self.fd, self.wants = fd, wants
         self.due = FOR_EVER
+        self.asked = 0
 
     def fileno(self) -> int:
         return self.fd
 
     def timeout(self) -> float:
+        self.asked += 1
         return self.due
+
+
+class Pipe(At):
+    """A port that reads a pipe."""
+
+    def __init__(self) -> None:
+        out, self.into = os.pipe()
+        super().__init__(out)
+
+    def fill(self) -> None:
+        os.write(self.into, b"x")
+
+    def drain(self) -> None:
+        os.read(self.fd, 1)
+
+    def shut(self) -> None:
+        os.close(self.fd)
+        self.fd = -1
+
+    def close(self) -> None:
+        os.close(self.into)
+        if self.fd >= 0:
+            self.shut()
 
 
 class Acts:
@@ -74,15 +60,46 @@ class Acts:
     def __init__(self) -> None:
         self.loop = Loop()
         self.names: list[str] = []
-        self._waker = At(-1, 0)
+        self.pipes: list[Pipe] = []
+        self._waker = At(-1)
 
-    def by(self, name: str, *acts: Callable[[], object]) -> Callable[[], None]:
+    def by(self, name: str, *acts: Act) -> Callable[[], None]:
         def act() -> None:
             self.names.append(name)
             for each in acts:
                 each()
 
         return act
+
+    def pipe(
+        self,
+        name: str,
+        *acts: Act,
+        group: object = None,
+        is_full: bool = False,
+        first: Callable[[Pipe], None] | None = None,
+    ) -> Pipe:
+        """A port whose pipe has something to read, or not; `first` is what its act does with it first."""
+        made = Pipe()
+        self.pipes.append(made)
+        if is_full:
+            made.fill()
+        own = [] if first is None else [partial(first, made)]
+        self.loop.add(made, self.by(name, *own, *acts), group=group)
+        return made
+
+    def port(self, name: str, *acts: Act, group: object = None, due: float = FOR_EVER) -> At:
+        """A port without a descriptor."""
+        made = At(-1)
+        made.due = due
+        self.loop.add(made, self.by(name, *acts), group=group)
+        return made
+
+    def clock(self, name: str, *, group: object = None, due: float = FOR_EVER) -> At:
+        made = At(-1)
+        made.due = due
+        self.loop.add_clock(made, self.by(name), group=group)
+        return made
 
     def turn(self) -> list[str]:
         """Who acts in a turn."""
@@ -100,62 +117,42 @@ class Acts:
 
 
 @pytest.fixture
-def acts() -> Acts:
-    return Acts()
-
-
-@pytest.fixture
-def pipe() -> Iterator[Callable[[], Pipe]]:
-    made: list[Pipe] = []
-
-    def make() -> Pipe:
-        made.append(Pipe())
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
+def acts() -> Iterator[Acts]:
+    made = Acts()
+    yield made
+    for pipe in made.pipes:
+        pipe.close()
 
 
 class TestWhoIsAsked:
-    def test_a_turn_asks_only_the_group_that_acted(self, acts: Acts, pipe: Callable[[], Pipe]) -> None:
-        busy, idle = pipe(), [At(-1, 0) for _ in range(1000)]
-        asked: list[object] = []
-        for port in idle:
-            port.timeout = lambda port=port: asked.append(port) or FOR_EVER  # type: ignore[func-returns-value, method-assign, misc]
-            acts.loop.add(port, acts.by("idle"), group=port)
-        acts.loop.add(busy, acts.by("busy"), group="busy")
-        busy.fill()
+    def test_a_turn_asks_only_the_group_that_acted(self, acts: Acts) -> None:
+        idle = [acts.port("idle", group=number) for number in range(1000)]
+        busy = acts.pipe("busy", group="busy", is_full=True)
 
         assert acts.turn() == ["busy"]
-        assert len(asked) == len(idle)
         before = busy.asked
         assert [acts.turn() for _ in range(10)] == [["busy"]] * 10
-        assert len(asked) == len(idle)
+        assert {port.asked for port in idle} == {1}
         assert busy.asked > before
 
-    def test_a_change_without_a_touch_goes_unnoticed(self, acts: Acts, pipe: Callable[[], Pipe]) -> None:
-        port = pipe()
-        port.want = 0
-        acts.loop.add(port, acts.by("port"), group=1)
-        port.fill()
+    def test_a_change_without_a_touch_goes_unnoticed(self, acts: Acts) -> None:
+        port = acts.pipe("port", group=1, is_full=True)
+        port.wants = 0
         acts.at_once()
-        port.want = select.POLLIN
+        port.wants = select.POLLIN
 
         assert acts.at_once() == []
         acts.loop.touch(1)
         assert acts.turn() == ["port"]
 
-    def test_a_touch_counts_before_the_next_wait(self, acts: Acts, pipe: Callable[[], Pipe]) -> None:
-        touching, touched = pipe(), At(-1, 0)
+    def test_a_touch_counts_before_the_next_wait(self, acts: Acts) -> None:
+        touched = acts.port("touched", group="touched")
 
         def touch() -> None:
             touched.due = 0.0
             acts.loop.touch("touched")
 
-        acts.loop.add(touched, acts.by("touched"), group="touched")
-        acts.loop.add(touching, acts.by("touching", touching.drain, touch), group="touching")
-        touching.fill()
+        acts.pipe("touching", touch, group="touching", first=Pipe.drain, is_full=True)
 
         assert [acts.turn(), acts.turn()] == [["touching"], ["touched"]]
 
@@ -165,12 +162,9 @@ class TestWhoIsAsked:
 
         assert acts.at_once() == []
 
-    def test_an_act_that_raises_has_its_group_asked_again(self, acts: Acts, pipe: Callable[[], Pipe]) -> None:
-        failing, due = pipe(), pipe()
-        acts.loop.add(failing, acts.by("failing", failing.drain, lambda: 1 / 0))
-        acts.loop.add(due, acts.by("due", lambda: setattr(due, "due", FOR_EVER)), group="due")
-        failing.fill()
-        due.due = 0.0
+    def test_an_act_that_raises_has_its_group_asked_again(self, acts: Acts) -> None:
+        acts.pipe("failing", lambda: 1 / 0, first=Pipe.drain, is_full=True)
+        due = acts.port("due", lambda: setattr(due, "due", FOR_EVER), group="due", due=0.0)
 
         with pytest.raises(ZeroDivisionError):
             acts.turn()
@@ -178,17 +172,12 @@ class TestWhoIsAsked:
 
 
 class TestNumbers:
-    def test_a_file_that_is_open_elsewhere_is_not_reported_for_ever(
-        self, acts: Acts, pipe: Callable[[], Pipe]
-    ) -> None:
-        port = pipe()
-        port.keep_open()
-        acts.loop.add(port, acts.by("port", port.shut))
-        port.fill()
+    def test_a_file_that_is_open_elsewhere_is_not_reported_for_ever(self, acts: Acts) -> None:
+        port = acts.pipe("port", first=Pipe.shut, is_full=True)
+        # As a child that was forked has it.
+        copy = os.dup(port.fd)
         assert acts.turn() == ["port"]
-        clock = At(-1, 0)
-        clock.due = 0.05
-        acts.loop.add_clock(clock, acts.by("clock"))
+        clock = acts.clock("clock", due=0.05)
 
         # The first turn may be for nothing; the second one waits.
         turns = 0
@@ -197,12 +186,14 @@ class TestNumbers:
             acts.turn()
             turns += 1
         assert turns <= 3
+        os.close(copy)
 
-    def test_two_ports_may_share_a_number(self, acts: Acts, pipe: Callable[[], Pipe]) -> None:
-        ours = pipe()
-        reader, writer = At(ours.into, select.POLLIN), At(ours.into, select.POLLOUT)
-        acts.loop.add(reader, acts.by("reader"))
-        acts.loop.add(writer, acts.by("writer"))
+    @pytest.mark.parametrize("group", [1, 2], ids=["of one group", "of two groups"])
+    def test_two_ports_may_share_a_number(self, acts: Acts, group: int) -> None:
+        reader = acts.pipe("reader", group=1)
+        reader.fd, reader.into = reader.into, reader.fd
+        writer = At(reader.fd, select.POLLOUT)
+        acts.loop.add(writer, acts.by("writer"), group=group)
 
         assert acts.turn() == ["reader", "writer"]
         acts.loop.remove(reader)
@@ -210,33 +201,17 @@ class TestNumbers:
         writer.wants = select.POLLIN
         assert acts.at_once() == []
 
-    def test_who_shares_a_number_does_not_wake_for_one_that_was_removed(
-        self, acts: Acts, pipe: Callable[[], Pipe]
-    ) -> None:
-        reader = pipe()
-        other = At(reader.out, select.POLLOUT)
-        acts.loop.add(reader, acts.by("reader"), group=1)
-        acts.loop.add(other, acts.by("other"), group=2)
-        acts.at_once()
-        acts.loop.remove(reader)
-        reader.fill()
-
-        assert acts.at_once() == []
-
 
 class TestWakingUp:
     def test_a_time_is_waited_for_in_one_turn(self, acts: Acts) -> None:
-        port = At(-1, 0)
         end = time.monotonic() + 0.0104
+        port = acts.port("port")
         port.timeout = lambda: max(0.0, end - time.monotonic())  # type: ignore[method-assign]
-        acts.loop.add(port, acts.by("port"))
 
         assert acts.turn() == ["port"]
 
     def test_the_earliest_time_counts_however_often_times_are_moved(self, acts: Acts) -> None:
-        ports = [At(-1, 0) for _ in range(20)]
-        for number, port in enumerate(ports):
-            acts.loop.add(port, acts.by(str(number)), group=number)
+        ports = [acts.port(str(number), group=number) for number in range(20)]
         for seconds in range(100):
             for number, port in enumerate(ports):
                 port.due = 1000.0 + seconds + number
@@ -248,100 +223,71 @@ class TestWakingUp:
         assert acts.turn() == ["7"]
 
     def test_a_time_that_is_over_for_long_does_not_wait_for_ever(self, acts: Acts) -> None:
-        port = At(-1, 0)
-        port.due = -5.0
-        acts.loop.add(port, acts.by("port"))
+        acts.port("port", due=-5.0)
 
         assert acts.turn() == ["port"]
 
 
 class TestClocks:
-    def test_come_after_the_ports_of_all_groups(self, acts: Acts, pipe: Callable[[], Pipe]) -> None:
-        clock, ports = At(-1, 0), [pipe() for _ in range(50)]
-        clock.due = 0.0
-        acts.loop.add_clock(clock, acts.by("clock"), group="clock")
-        for port in ports:
-            acts.loop.add(port, acts.by("port"), group=port)
-            port.fill()
+    def test_come_after_the_ports_of_all_groups(self, acts: Acts) -> None:
+        acts.clock("clock", group="clock", due=0.0)
+        for number in range(50):
+            acts.pipe("port", group=number, is_full=True)
 
         assert acts.turn() == ["port"] * 50 + ["clock"]
 
-    def test_that_become_due_in_a_turn_wait_until_ports_were_heard_again(
-        self, acts: Acts, pipe: Callable[[], Pipe]
-    ) -> None:
-        clock, port, slow = At(-1, 0), pipe(), At(-1, 0)
-        acts.loop.add_clock(clock, acts.by("clock"), group=1)
-        acts.loop.add(port, acts.by("port"), group=1)
+    def test_that_become_due_in_a_turn_wait_until_ports_were_heard_again(self, acts: Acts) -> None:
+        clock, port = acts.clock("clock", group=1), acts.pipe("port", group=1)
 
         def take_long() -> None:
             slow.due = FOR_EVER
             clock.due = 0.0
             port.fill()
 
-        acts.loop.add(slow, acts.by("slow", take_long), group=1)
-        slow.due = 0.0
+        slow = acts.port("slow", take_long, group=1, due=0.0)
 
         assert acts.turn() == ["slow"]
         assert acts.turn() == ["port", "clock"]
 
-    def test_a_clock_that_a_port_has_moved_does_not_act(self, acts: Acts, pipe: Callable[[], Pipe]) -> None:
-        clock, port = At(-1, 0), pipe()
-        clock.due = 0.0
-        acts.loop.add_clock(clock, acts.by("clock"))
-        acts.loop.add(port, acts.by("port", lambda: setattr(clock, "due", FOR_EVER)))
-        port.fill()
+    def test_that_a_port_has_moved_do_not_act(self, acts: Acts) -> None:
+        clock = acts.clock("clock", due=0.0)
+        acts.pipe("port", lambda: setattr(clock, "due", FOR_EVER), is_full=True)
 
         assert acts.turn() == ["port"]
 
 
 class TestActsThatChangeTheLoop:
-    def test_a_group_may_be_dropped_by_its_own_act(self, acts: Acts, pipe: Callable[[], Pipe]) -> None:
-        first, second, clock = pipe(), pipe(), At(-1, 0)
-        clock.due = 0.0
-        acts.loop.add(first, acts.by("first", lambda: acts.loop.drop("group")), group="group")
-        acts.loop.add(second, acts.by("second"), group="group")
-        acts.loop.add_clock(clock, acts.by("clock"), group="group")
-        first.fill()
-        second.fill()
+    def test_a_group_may_be_dropped_by_its_own_act(self, acts: Acts) -> None:
+        acts.pipe("first", lambda: acts.loop.drop("group"), group="group", is_full=True)
+        acts.pipe("second", group="group", is_full=True)
+        acts.clock("clock", group="group", due=0.0)
 
         assert acts.turn() == ["first"]
         assert acts.at_once() == []
 
-    def test_a_group_may_be_dropped_by_another_one(self, acts: Acts, pipe: Callable[[], Pipe]) -> None:
-        one, two = pipe(), pipe()
-        acts.loop.add(one, acts.by("one", lambda: acts.loop.drop(2)), group=1)
-        acts.loop.add(two, acts.by("two", lambda: acts.loop.drop(1)), group=2)
-        one.fill()
-        two.fill()
+    def test_a_group_may_be_dropped_by_another_one(self, acts: Acts) -> None:
+        acts.pipe("one", lambda: acts.loop.drop(2), group=1, is_full=True)
+        acts.pipe("two", lambda: acts.loop.drop(1), group=2, is_full=True)
 
         assert len(acts.turn()) == 1
         assert len(acts.turn()) == 1
 
-    def test_a_port_that_is_due_may_be_removed_by_another_one(self, acts: Acts) -> None:
-        first, second = At(-1, 0), At(-1, 0)
-        first.due = second.due = 0.0
-        acts.loop.add(first, acts.by("first", lambda: acts.loop.remove(second)))
-        acts.loop.add(second, acts.by("second"))
+    @pytest.mark.parametrize("due", [0.0, FOR_EVER], ids=["due", "ready"])
+    def test_a_port_may_be_removed_by_another_one_when_it_is(self, acts: Acts, due: float) -> None:
+        acts.pipe("first", lambda: acts.loop.remove(second), is_full=True)
+        second = acts.pipe("second", is_full=True)
+        second.due = due
 
         assert acts.turn() == ["first"]
 
-    def test_what_is_added_acts_in_the_next_turn(self, acts: Acts, pipe: Callable[[], Pipe]) -> None:
-        first, second = pipe(), pipe()
-        second.fill()
-        acts.loop.add(
-            first, acts.by("first", first.drain, lambda: acts.loop.add(second, acts.by("second"), group="new"))
-        )
-        first.fill()
+    def test_what_is_added_acts_in_the_next_turn(self, acts: Acts) -> None:
+        acts.pipe("first", lambda: acts.pipe("second", group="new", is_full=True), first=Pipe.drain, is_full=True)
 
         assert [acts.turn(), acts.turn()] == [["first"], ["second"]]
 
-    def test_a_port_that_is_added_again_has_the_last_act_and_group(
-        self, acts: Acts, pipe: Callable[[], Pipe]
-    ) -> None:
-        port = pipe()
-        acts.loop.add(port, acts.by("first"), group=1)
+    def test_a_port_that_is_added_again_has_the_last_act_and_group(self, acts: Acts) -> None:
+        port = acts.pipe("first", group=1, is_full=True)
         acts.loop.add(port, acts.by("second"), group=2)
-        port.fill()
 
         assert acts.turn() == ["second"]
         acts.loop.drop(1)
