@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from tests.protocol.switchboard.agents import PATIENCE
 from tests.protocol.switchboard.yard import ARCHITECTURE, Yard
 
 RUNS = "echo begun; while :; do sleep 0.1; done"
-BEGUN = b"begun\n"
+LAUNCHER = ("sh", "-c", '"$@" & read -r line', "sh")
 
 
 @pytest.fixture
@@ -37,14 +37,12 @@ def told(file: Path) -> Account:
     return account.read(file.read_text())
 
 
-def begun(yard: Yard, file: Path, script: str = RUNS, *, grace: int = 1) -> subprocess.Popen[bytes]:
+def begun(
+    yard: Yard, file: Path, script: str = RUNS, *, grace: int = 1, launcher: Sequence[str] = LAUNCHER
+) -> subprocess.Popen[bytes]:
     """A launcher that starts one agent, whose command runs; it ends when its stdin does, and leaves the agent."""
-    launcher = ["sh", "-c", '"$@" & read -r line', "sh"]
     env = {"MPIRT_ACCOUNT": str(file), "MPIRT_GRACE": str(grace)}
-    process = yard.real("w-0", script, env=env, before=launcher, stdin=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == BEGUN
-    return process
+    return yard.begun(script, env=env, before=launcher, stdin=subprocess.PIPE)
 
 
 def begun_by_the_first_process(yard: Yard, file: Path, script: str) -> subprocess.Popen[bytes]:
@@ -57,11 +55,13 @@ def begun_by_the_first_process(yard: Yard, file: Path, script: str) -> subproces
     assert program is not None, "make programs"
     first = str(shutil.copy(program, yard.folder / "mpirt-init"))
     launcher = [first, "sh", "-c", '"$@" & read -r line; kill -KILL $!; exit 0', "sh"]
-    env = {"MPIRT_ACCOUNT": str(file), "MPIRT_GRACE": "600"}
-    process = yard.real("w-0", script, env=env, before=launcher, stdin=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == BEGUN
-    return process
+    return begun(yard, file, script, grace=600, launcher=launcher)
+
+
+def stays(yard: Yard) -> tuple[str, Path]:
+    """A command that ends with a file only, and that file."""
+    over = yard.folder / "over"
+    return f"trap '' TERM HUP; echo begun; while [ ! -e {over} ]; do sleep 0.1; done", over
 
 
 def has_an_agent(launcher: subprocess.Popen[bytes]) -> bool:
@@ -129,9 +129,8 @@ def test_a_proxy_of_mpich_is_told_from_its_start_to_its_end_since_mpiexec_may_en
 def test_a_command_is_told_from_the_kill_of_its_agent_to_its_end_since_mpirun_does_that_before_it_ends(
     yard: Yard, file: Path
 ) -> None:
-    over = yard.folder / "over"
-    stays = f"trap '' TERM HUP; echo begun; while [ ! -e {over} ]; do sleep 0.1; done"
-    launcher = begun(yard, file, stays, grace=600)
+    script, over = stays(yard)
+    launcher = begun(yard, file, script, grace=600)
     (agent,) = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
     assert file.read_text() == ""
 
@@ -145,9 +144,8 @@ def test_a_command_is_told_from_the_kill_of_its_agent_to_its_end_since_mpirun_do
 def test_a_launcher_ends_when_it_is_told_how_a_command_has_ended_whose_end_it_did_not_wait_for(
     yard: Yard, file: Path
 ) -> None:
-    over = yard.folder / "over"
-    stays = f"trap '' TERM HUP; echo begun; while [ ! -e {over} ]; do sleep 0.1; done"
-    launcher = begun_by_the_first_process(yard, file, stays)
+    script, over = stays(yard)
+    launcher = begun_by_the_first_process(yard, file, script)
     assert launcher.stdin is not None
     launcher.stdin.close()
     wait_for(file, Account(silent=("w-0",)))

@@ -8,6 +8,8 @@ import threading
 import uuid
 from pathlib import Path
 
+import pytest
+
 from tests.apiserver.server import Gated
 from tests.apiserver.shell import End
 from tests.protocol.switchboard.agents import PATIENCE
@@ -44,9 +46,7 @@ def begun(yard: Yard) -> tuple[subprocess.Popen[bytes], str]:
     """An agent whose command runs, with a child that is deaf to TERM, and a word that its processes have."""
     marker = f"marker-{uuid.uuid4().hex}"
     script = f"echo begun; (trap '' TERM; sh -c 'trap \"\" TERM; sleep 600; : {marker}'); : {marker}"
-    process = yard.real("w-0", script)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"begun\n"
+    process = yard.begun(script)
     wait_for(f": {marker}", there=True)
     return process, marker
 
@@ -63,9 +63,7 @@ def test_a_command_that_was_told_to_end_saves_its_work_though_its_agent_ends(yar
     yard.begin()
     saves = "touch told; until [ -e go ]; do sleep 0.05; done; touch saved; exit 0"
     script = f"cd {yard.folder}; trap '{saves}' TERM; echo begun; while :; do sleep 0.05; done"
-    process = yard.real("w-0", script, env={"MPIRT_GRACE": "30"})
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"begun\n"
+    process = yard.begun(script, env={"MPIRT_GRACE": "30"})
     process.terminate()
     yard.appears("told")
 
@@ -96,16 +94,13 @@ def test_a_daemon_that_cleans_up_when_its_launcher_has_ended_is_not_killed(yard:
     daemon.chmod(0o755)
     # As PRRTE has it: more than one command, so that a shell waits for the daemon, and reports how it ends.
     launcher = ["sh", "-c", '"$@" "PREFIX=/usr;export PREFIX;$0" "$$" & read -r line', str(daemon)]
-    process = yard.real("w-0", before=launcher, stdin=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    assert process.stdout.readline() == b"begun\n"
+    process = yard.begun(before=launcher, stdin=subprocess.PIPE)
     process.kill()
     process.wait()
     yard.appears("noticed")
     (yard.folder / "go").touch()
 
-    assert (process.stdout.read(), process.stderr.read()) == (b"ended\n", b"")
+    assert process.communicate() == (b"ended\n", b"")
 
 
 def test_a_command_that_is_detached_ends_when_it_is_found_again(yard: Yard) -> None:
@@ -121,7 +116,8 @@ def test_a_command_that_is_detached_ends_when_it_is_found_again(yard: Yard) -> N
     wait_for(marker, there=False, seconds=SECONDS)
 
 
-def test_a_command_that_waits_for_its_turn_is_never_started(yard: Yard) -> None:
+@pytest.mark.parametrize("is_killed", [True, False], ids=["its agent is killed", "it gets a signal"])
+def test_a_command_that_waits_for_its_turn_is_never_started_if(yard: Yard, *, is_killed: bool) -> None:
     yard.begin()
     gate = threading.Event()
     yard.server.always("exec", Gated(gate))
@@ -130,27 +126,15 @@ def test_a_command_that_waits_for_its_turn_is_never_started(yard: Yard) -> None:
     witness = yard.folder / "witness"
     agent = yard.agent(f"echo ran >> {witness}")
     last = yard.live("exit 4")
-    agent.close()
+    if is_killed:
+        agent.close()
+    else:
+        agent.signal(signal.SIGTERM)
+        assert agent.end().code == 143
     gate.set()
 
     assert [life.end().code for life in lives] == [3] * 32
     assert last.end().code == 4
-    assert not witness.exists()
-
-
-def test_a_signal_before_its_turn_is_the_end(yard: Yard) -> None:
-    yard.begin()
-    gate = threading.Event()
-    yard.server.always("exec", Gated(gate))
-    lives = [yard.live("exit 3") for _ in range(32)]
-    yard.server.wait_for("exec", 32)
-    witness = yard.folder / "witness"
-    agent = yard.agent(f"echo ran >> {witness}")
-    agent.signal(signal.SIGTERM)
-
-    assert agent.end().code == 143
-    gate.set()
-    assert [life.end().code for life in lives] == [3] * 32
     assert not witness.exists()
 
 

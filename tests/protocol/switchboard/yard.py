@@ -113,6 +113,13 @@ class Yard:
         self.processes.append(process)
         return process
 
+    def begun(self, *script: str, **more: Any) -> subprocess.Popen[bytes]:
+        """The same whose command runs: it has said "begun" in its first line."""
+        process = self.real("w-0", *script, **more)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        return process
+
     def board_of_agents(self) -> int:
         """The pid of the switchboard that real agents have started, as soon as it serves."""
         board = Board.__new__(Board)
