@@ -41,7 +41,8 @@ _LONGEST = 100 * 365 * 24 * 3600
 
 def moment(body: Body, name: str) -> datetime | None:
     """Return the time in a field; None if it is missing or invalid."""
-    return parse_time(text(body, name))
+    found = body.get(name)
+    return parse_time(found) if isinstance(found, str) else None
 
 
 def uid_of(body: Body) -> str:

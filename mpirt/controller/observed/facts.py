@@ -18,10 +18,9 @@ from mpirt.controller.model.actions import Answer, Rejection
 from mpirt.controller.model.attempts import Disbelieved, History, Stop
 from mpirt.controller.model.conditions import Counts, JobStatus, Reason, Type
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, WORKERS_ANNOTATION
-from mpirt.controller.model.reading import Body, moment, number, table, text
+from mpirt.controller.model.reading import Body, moment, number, rows, table, text
 from mpirt.controller.model.roster import Roster
 from mpirt.controller.model.spec import JobSpec, Owner, Scaler
-from mpirt.controller.observed.departed import end_of
 from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.pods import FailedCreate, Pod
 
@@ -238,6 +237,12 @@ class Observed:
         if live is None or (known is not None and known.job == live.uid):
             return earlier
         return earlier + number(table(live.body, "status"), "failed")
+
+
+def end_of(job: Body) -> Body | None:
+    """Return the condition by which a batch/v1 Job has ended; None if it has not."""
+    ends = [row for row in rows(table(job, "status"), "conditions") if text(row, "status") == "True"]
+    return next((row for row in ends if text(row, "type") in ("Complete", "Failed")), None)
 
 
 def _written_end(status: JobStatus) -> JobEnd:

@@ -25,7 +25,7 @@ from mpirt.controller.model.objectnames import (
     worker_name,
     worker_number,
 )
-from mpirt.controller.model.reading import Body, moment, number, table, text, version_of
+from mpirt.controller.model.reading import Body, moment, table, text, version_of
 from mpirt.controller.model.spec import JobKey, Owner, Scaler, Settings
 from mpirt.controller.observed.facts import Live, Observed, Rerun
 from mpirt.controller.observed.nodes import Signal
@@ -130,7 +130,7 @@ def _strangers(owner: Owner, cached: Cached) -> tuple[Live, ...]:
 
 
 def _has_name_of_worker(body: Body, key: JobKey) -> bool:
-    name = text(table(body, "metadata"), "name")
+    name = body["metadata"].get("name", "")
     return name == worker_name(key.name, worker_number(name))
 
 
@@ -143,12 +143,9 @@ def _history(status: JobStatus, config_map: Live | None) -> History | None:
 
 def _named(key: JobKey, cached: Cached) -> list[Live]:
     """Return the objects that have the names of the job's own, with any owner."""
-    return [
-        read_live(kind, found)
-        for kind in kinds.OWNED
-        for found in cached.get(kind, ())
-        if _is_at(found, key.namespace, object_name(kind, key.name))
-    ]
+    found = (read_live(kind, body) for kind in kinds.OWNED for body in cached.get(kind, ()))
+    wanted = {(kind, key.namespace, object_name(kind, key.name)) for kind in kinds.OWNED}
+    return [live for live in found if (live.kind, live.body["metadata"].get("namespace"), live.name) in wanted]
 
 
 def _read_rerun(annotations: Body) -> Rerun:
@@ -158,34 +155,28 @@ def _read_rerun(annotations: Body) -> Rerun:
 
 def read_live(kind: str, body: Body) -> Live:
     """Read an object as the cache has it."""
-    metadata = table(body, "metadata")
+    metadata = body.get("metadata", {})
     owner = podobjects.controller(metadata)
     return Live(
         kind=kind,
-        name=text(metadata, "name"),
-        uid=text(metadata, "uid"),
-        owner=text(owner, "uid"),
+        name=metadata.get("name", ""),
+        uid=metadata.get("uid", ""),
+        owner=owner.get("uid", ""),
         owner_name=kind_and_name(owner),
         deleting="deletionTimestamp" in metadata,
-        labels=table(metadata, "labels"),
-        annotations=table(metadata, "annotations"),
-        generation=number(metadata, "generation"),
+        labels=metadata.get("labels", {}),
+        annotations=metadata.get("annotations", {}),
+        generation=metadata.get("generation", 0),
         body=body,
     )
 
 
 def job_key(body: Body) -> JobKey | None:
     """Return the job that an object's labels name, with any owner; None if they name none."""
-    metadata = table(body, "metadata")
-    labels = table(metadata, "labels")
-    name = text(labels, names.KUBEFLOW_JOB_LABEL)
-    kind = text(labels, names.JOB_KIND_LABEL) or kinds.MPI_JOB
-    return JobKey(kind, text(metadata, "namespace"), name) if name else None
-
-
-def _is_at(body: Body, namespace: str, name: str) -> bool:
-    metadata = table(body, "metadata")
-    return text(metadata, "namespace") == namespace and text(metadata, "name") == name
+    metadata = body["metadata"]
+    labels = metadata.get("labels", {})
+    name, kind = labels.get(names.KUBEFLOW_JOB_LABEL), labels.get(names.JOB_KIND_LABEL) or kinds.MPI_JOB
+    return JobKey(kind, metadata.get("namespace", ""), name) if name else None
 
 
 def _owns(live: Live | None, pod: Pod) -> bool:
@@ -239,8 +230,8 @@ def _is_copy(body: Body, key: JobKey) -> bool:
     A pod that a controller has created keeps its generateName when it is orphaned. A pod with the name of a worker
     is in that worker's way, with any owner, and does not count as a copy.
     """
-    metadata = table(body, "metadata")
-    if podobjects.controller(metadata) or text(metadata, "generateName"):
+    metadata = body["metadata"]
+    if podobjects.controller(metadata) or metadata.get("generateName"):
         return False
     return not _has_name_of_worker(body, key)
 

@@ -19,7 +19,7 @@ from datetime import datetime
 from mpirt import names, podobjects
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import HOSTS_ANNOTATION, TEMPLATE_ANNOTATION, job_of
-from mpirt.controller.model.reading import Body, duration, moment, number, rows, table, text
+from mpirt.controller.model.reading import Body, duration, moment, table, text
 from mpirt.controller.model.spec import JobKey
 
 # Where the cache says that a pod has ended because it was deleted.

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from mpirt.controller.decisions.decide import decide
+from mpirt.controller.decisions.decide import JobPlanner
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.model.actions import (
@@ -90,7 +90,7 @@ class World:
             nodes=self.nodes if self.sees_nodes else None,
             heard=heard,
         )
-        return decide(self.dialect, self.job, cached, self.rejections, around)
+        return JobPlanner(self.dialect).decide(self.job, cached, self.rejections, around)
 
     def settle(self) -> list[Action]:
         """Plan and carry out until there is nothing to do."""

@@ -8,7 +8,7 @@ import pytest
 
 from mpirt.controller.messages.causes import launcher_end as said_of_launcher
 from mpirt.controller.messages.causes import listed, pod_end, trouble
-from mpirt.controller.observed.deaths import launcher_end, worker_death
+from mpirt.controller.observed.history import launcher_end, worker_death
 from mpirt.controller.observed.pods import read_pod
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, at, time

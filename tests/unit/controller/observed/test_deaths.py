@@ -6,7 +6,7 @@ import pytest
 
 from mpirt.controller.messages.causes import trouble
 from mpirt.controller.model.attempts import How
-from mpirt.controller.observed.deaths import launcher_end, worker_death
+from mpirt.controller.observed.history import launcher_end, worker_death
 from mpirt.controller.observed.pods import read_pod
 from mpirt.controller.observed.slim import slim
 from tests.unit.controller import pods

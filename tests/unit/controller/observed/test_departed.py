@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from mpirt.controller.model.attempts import How
-from mpirt.controller.observed.deaths import worker_death
-from mpirt.controller.observed.departed import GoneJobs, end_of
+from mpirt.controller.observed.facts import end_of
+from mpirt.controller.observed.history import worker_death
 from mpirt.controller.observed.pods import read_pod
-from mpirt.controller.observed.store import Store
+from mpirt.controller.observed.store import GoneJobs, Store
 from tests.unit.controller.jobs import NOON, Body, at, time
 from tests.unit.controller.observed.things import KEY, OTHER, pod, thing
 
