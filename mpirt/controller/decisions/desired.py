@@ -41,7 +41,7 @@ from mpirt.controller.model.actions import Delete, Manifest
 from mpirt.controller.model.attempts import History, dump_history
 from mpirt.controller.model.kinds import VOLCANO, GangScheduler
 from mpirt.controller.model.objectnames import HISTORY_ANNOTATION, worker_number
-from mpirt.controller.model.reading import number, table
+from mpirt.controller.model.reading import number
 from mpirt.controller.model.spec import Creation, JobSpec, Scheduling, Settings
 from mpirt.controller.observed.facts import JobEnd, Observed, is_dead
 from mpirt.controller.observed.pods import why_not_created
@@ -101,7 +101,7 @@ def _now(least: int, observed: Observed) -> int:
     live = observed.live(kinds.POD_GROUP)
     if live is None or not any(pod.phase == "Running" for pod in observed.launchers):
         return least
-    before = number(table(live.body, "spec"), "minMember")
+    before = number(live.spec, "minMember")
     return min(least, before) if before > 0 else least
 
 

@@ -215,7 +215,7 @@ def replaced_workers(spec: JobSpec, observed: Observed, changes: Iterable[Action
     workers = observed.live(kinds.STATEFUL_SET)
     if spec.workers.elastic is not None or workers is None or is_behind(workers) or observed.end is not None:
         return []
-    knows_its_revision = bool(text(table(workers.body, "status"), "updateRevision"))
+    knows_its_revision = bool(text(workers.status, "updateRevision"))
     if not knows_its_revision or any(_concerns(change, kinds.STATEFUL_SET) for change in changes):
         return []
     return [

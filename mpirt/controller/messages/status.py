@@ -21,7 +21,7 @@ from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.model import kinds
 from mpirt.controller.model.attempts import History, Stop
 from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type
-from mpirt.controller.model.reading import shortened, table
+from mpirt.controller.model.reading import shortened
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import JobEnd, Observed, launcher_counts, outdated, worker_counts
 from mpirt.controller.observed.pods import Pod, why_not_created
@@ -261,7 +261,7 @@ def launcher_suspended(observed: Observed) -> str:
     The condition Running has it in place of the message about a missing launcher pod.
     """
     job = observed.live(kinds.JOB)
-    if job is None or table(job.body, "spec").get("suspend") is not True:
+    if job is None or job.spec.get("suspend") is not True:
         return ""
     return (
         f"launcher Job {job.name} is suspended (spec.suspend is true); {names.CONTROLLER} never sets this field, "

@@ -67,6 +67,11 @@ def object_name(kind: str, job: str) -> str:
     return job + _SUFFIX[kind]
 
 
+def object_names(job: str) -> dict[str, str]:
+    """Return the names of all of the job's objects, by kind."""
+    return {kind: job + suffix for kind, suffix in _SUFFIX.items()}
+
+
 def job_of(kind: str, name: str) -> str:
     """Return the name of the job whose StatefulSet, launcher Job or pod has that name; empty for others."""
     makers = _MAKERS & {kind}

@@ -38,6 +38,7 @@ class Live:
     """An object that exists."""
 
     kind: str
+    namespace: str
     name: str
     uid: str
     owner: str
@@ -48,6 +49,8 @@ class Live:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     generation: int
+    spec: Body
+    status: Body
     body: Body
 
 
@@ -173,7 +176,7 @@ class Observed:
             # It may have succeeded, and is not started again.
             is_unknown = self.gone_job is not None and self.is_missed
             return JobEnd(succeeded=False, reason=Reason.LAUNCHER_GONE, message=_GONE) if is_unknown else None
-        status, row = table(live.body, "status"), end_of(live.body)
+        status, row = live.status, end_of(live.body)
         if row is None:
             return None
         at = moment(status, "completionTime") or moment(row, "lastTransitionTime")
@@ -236,7 +239,7 @@ class Observed:
         earlier = 0 if known is None else known.failures
         if live is None or (known is not None and known.job == live.uid):
             return earlier
-        return earlier + number(table(live.body, "status"), "failed")
+        return earlier + number(live.status, "failed")
 
 
 def end_of(job: Body) -> Body | None:
@@ -253,8 +256,8 @@ def _written_end(status: JobStatus) -> JobEnd:
 
 def digest_of(live: Live, annotation: str) -> str:
     """Return the digest in an object's annotation or, if that was stripped, in its template's."""
-    template = table(live.body, "spec", "template", "metadata", "annotations")
-    return live.annotations.get(annotation) or text(template, annotation)
+    found = live.annotations.get(annotation)
+    return found or text(table(live.spec, "template", "metadata", "annotations"), annotation)
 
 
 def names_taken(observed: Observed) -> set[str]:
@@ -313,12 +316,12 @@ def is_forgotten(spec: JobSpec, observed: Observed) -> bool:
 
 def is_behind(workers: Live) -> bool:
     """Whether a StatefulSet's status is behind its spec. In old Kubernetes it is while a pod can't be created."""
-    return number(table(workers.body, "status"), "observedGeneration") < workers.generation
+    return number(workers.status, "observedGeneration") < workers.generation
 
 
 def is_of_revision(workers: Live, pod: Pod) -> bool:
     """Whether a pod was created from the template that its StatefulSet has seen last."""
-    return pod.revision == text(table(workers.body, "status"), "updateRevision")
+    return pod.revision == text(workers.status, "updateRevision")
 
 
 def outdated(spec: JobSpec, live: Live) -> Stop | None:
@@ -344,7 +347,7 @@ def launcher_counts(observed: Observed, *, suspended: bool) -> Counts:
     """
     live = observed.mine.get(kinds.JOB)
     is_believed = live is not None and observed.disbelieved is None
-    succeeded = number(table(live.body, "status"), "succeeded") if live is not None and is_believed else 0
+    succeeded = number(live.status, "succeeded") if live is not None and is_believed else 0
     pods = (*observed.launchers, *observed.previous_launchers)
     active = _placed(pods) if suspended else sum(pod.phase == "Running" for pod in pods)
     counts = Counts(active, succeeded, observed.failures)

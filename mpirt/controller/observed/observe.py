@@ -22,6 +22,7 @@ from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.objectnames import (
     HISTORY_ANNOTATION,
     object_name,
+    object_names,
     worker_name,
     worker_number,
 )
@@ -130,7 +131,7 @@ def _strangers(owner: Owner, cached: Cached) -> tuple[Live, ...]:
 
 
 def _has_name_of_worker(body: Body, key: JobKey) -> bool:
-    name = body["metadata"].get("name", "")
+    name: str = body["metadata"].get("name", "")
     return name == worker_name(key.name, worker_number(name))
 
 
@@ -144,8 +145,8 @@ def _history(status: JobStatus, config_map: Live | None) -> History | None:
 def _named(key: JobKey, cached: Cached) -> list[Live]:
     """Return the objects that have the names of the job's own, with any owner."""
     found = (read_live(kind, body) for kind in kinds.OWNED for body in cached.get(kind, ()))
-    wanted = {(kind, key.namespace, object_name(kind, key.name)) for kind in kinds.OWNED}
-    return [live for live in found if (live.kind, live.body["metadata"].get("namespace"), live.name) in wanted]
+    own = object_names(key.name)
+    return [live for live in found if live.name == own[live.kind] and live.namespace == key.namespace]
 
 
 def _read_rerun(annotations: Body) -> Rerun:
@@ -159,6 +160,7 @@ def read_live(kind: str, body: Body) -> Live:
     owner = podobjects.controller(metadata)
     return Live(
         kind=kind,
+        namespace=metadata.get("namespace", ""),
         name=metadata.get("name", ""),
         uid=metadata.get("uid", ""),
         owner=owner.get("uid", ""),
@@ -167,6 +169,8 @@ def read_live(kind: str, body: Body) -> Live:
         labels=metadata.get("labels", {}),
         annotations=metadata.get("annotations", {}),
         generation=metadata.get("generation", 0),
+        spec=body.get("spec", {}),
+        status=body.get("status", {}),
         body=body,
     )
 
