@@ -74,6 +74,12 @@ def write_time(when: datetime) -> str:
     return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def given(**fields: Any) -> dict[str, Any]:
+    """Return the fields that are set: not None, nor an empty text or list. Times are as Kubernetes writes them."""
+    written = ((name, write_time(of) if isinstance(of, datetime) else of) for name, of in fields.items())
+    return {name: of for name, of in written if of not in (None, "", [])}
+
+
 def shortened(message: str, most: int) -> str:
     """Return the message, cut to at most `most` characters."""
     return message if len(message) <= most else f"{message[: most - 4]} ..."
