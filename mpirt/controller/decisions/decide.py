@@ -47,8 +47,8 @@ from mpirt.controller.decisions.run_policy import (
 )
 from mpirt.controller.dialects.base import Dialect, Kind
 from mpirt.controller.messages.events import status_actions
-from mpirt.controller.messages.readiness import Readiness, readiness
-from mpirt.controller.messages.status import Obstacle, Progress, job_status
+from mpirt.controller.messages.readiness import Obstacle, readiness
+from mpirt.controller.messages.status import job_status
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Manifest, Plan, Rejection, earliest
 from mpirt.controller.model.conditions import Reason
@@ -59,7 +59,7 @@ from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Cached, Circumstances, observe
 from mpirt.controller.scaling.reports import with_scaling
 from mpirt.controller.scaling.room import with_room
-from mpirt.controller.scaling.worker_plan import WorkerPlan, worker_plan
+from mpirt.controller.scaling.worker_plan import worker_plan
 from mpirt.errors import SpecError
 
 
@@ -169,7 +169,10 @@ def _plan_of_run(dialect: Dialect, spec: JobSpec, observed: Observed, settings: 
     forced, force_again = forced_deletions(observed)
     if not is_reported:
         return Plan((*changes, *forced), earliest(report_at, force_again, look))
-    status = job_status(spec, seen, happened, _progress(workers, obstacle, members))
+    if obstacle is None and members.blocked is not None:
+        # Workers that can't be created are an obstacle that stops nothing else.
+        obstacle = Obstacle(members.blocked, str(workers))
+    status = job_status(spec, seen, happened, workers, obstacle)
     status = with_scaling(status, members.roster, members.outcome, observed, workers)
     said, write_again = status_actions(dialect.write_status, spec, observed, status)
     again = earliest(force_again, write_again, look, members.again)
@@ -211,10 +214,3 @@ def _removals(observed: Observed, wanted: Sequence[Manifest]) -> list[Action]:
         for kind, live in observed.mine.items()
         if kind not in kept and not live.deleting
     ]
-
-
-def _progress(workers: Readiness, obstacle: Obstacle | None, members: WorkerPlan) -> Progress:
-    """Return the progress to report. Workers that can't be created are an obstacle that stops nothing else."""
-    if obstacle is None and members.blocked is not None:
-        obstacle = Obstacle(members.blocked, str(workers))
-    return Progress(workers, obstacle)

@@ -10,14 +10,14 @@ history.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from enum import Enum, auto
 
 from mpirt import names
 from mpirt.controller.messages import causes
 from mpirt.controller.messages.causes import trouble
-from mpirt.controller.messages.readiness import Readiness
+from mpirt.controller.messages.readiness import Obstacle, Readiness
 from mpirt.controller.model import kinds
 from mpirt.controller.model.attempts import History, Stop
 from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type
@@ -45,22 +45,6 @@ class State(Enum):
     FINISHED = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Obstacle:
-    """What keeps a job from being acted on."""
-
-    reason: Reason
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """The readiness of a job's workers, and the obstacle in its way."""
-
-    workers: Readiness
-    obstacle: Obstacle | None
-
-
 def state_of(spec: JobSpec, observed: Observed) -> State:
     """Return the job's state, by its objects and by whether it has run before."""
     if observed.end is not None:
@@ -75,9 +59,11 @@ def state_of(spec: JobSpec, observed: Observed) -> State:
     return State.RESTARTING if has_run else State.STARTING
 
 
-def job_status(spec: JobSpec, observed: Observed, history: History, progress: Progress) -> JobStatus:
-    """Return the new status of a job with a valid spec."""
-    before, workers, obstacle = observed.status, progress.workers, progress.obstacle
+def job_status(
+    spec: JobSpec, observed: Observed, history: History, workers: Readiness, obstacle: Obstacle | None
+) -> JobStatus:
+    """Return the new status of a job with a valid spec; `obstacle`: what is in its way."""
+    before = observed.status
     state, end, launcher = state_of(spec, observed), observed.end, observed.running_launcher
     said = {Type.CREATED: _created(spec), **_past(observed, history)}
     match state:

@@ -55,16 +55,6 @@ class Live:
 
 
 @dataclass(frozen=True, slots=True)
-class Rerun:
-    """The job's annotations about running again once it is over."""
-
-    value: str = ""
-    """The value of mpirt.dev/rerun: a new value runs the job again."""
-    when_deleted: bool = False
-    """Whether deleting its launcher Job runs it again, too."""
-
-
-@dataclass(frozen=True, slots=True)
 class JobEnd:
     """How a job ended."""
 
@@ -89,7 +79,10 @@ class Observed:
     """Its resourceVersion."""
     history: History | None = None
     """The recorded history; None if there is none, as before the first status."""
-    rerun: Rerun = Rerun()
+    rerun: str = ""
+    """The value of the job's annotation mpirt.dev/rerun: a new value runs the job again once it is over."""
+    rerun_when_deleted: bool = False
+    """Whether deleting its launcher Job runs it again, too."""
     mine: Mapping[str, Live] = field(default_factory=dict)
     """The objects that the job owns, by kind."""
     others: tuple[Live, ...] = ()
@@ -211,12 +204,12 @@ class Observed:
         """Whether a rerun is requested of a job whose status says that it is over."""
         if not self.status.is_finished:
             return False
-        if self.rerun.when_deleted and kinds.JOB not in self.mine:
+        if self.rerun_when_deleted and kinds.JOB not in self.mine:
             return True
         # Without any record of the finished run, it is unknown whether the value is new.
         has_memory = self.history is not None or kinds.CONFIG_MAP in self.mine
         answered = self.history.rerun if self.history is not None else ""
-        return has_memory and self.rerun.value not in ("", answered)
+        return has_memory and self.rerun not in ("", answered)
 
     @cached_property
     def is_reopened(self) -> bool:

@@ -208,7 +208,7 @@ def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False
     Without a spec, the current attempt gets no deaths: some may be intended.
     """
     if observed.is_reopened:
-        return History(rerun=observed.rerun.value)
+        return History(rerun=observed.rerun)
     known = observed.history or History()
     if observed.is_over:
         return replace(known, attempts=_with_late_news(spec, observed, known.attempts))
@@ -221,7 +221,7 @@ def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False
             attempts[-1] = without_leaving(spec, observed, attempts[-1])
     kept = _with_late_news(spec, observed, tuple(attempts))
     dropped = max(0, len(kept) - KEPT_ATTEMPTS)
-    happened = History(kept[dropped:], known.forgotten + dropped, observed.rerun.value, known.disbelieved)
+    happened = History(kept[dropped:], known.forgotten + dropped, observed.rerun, known.disbelieved)
     return _judged(spec, observed, happened)
 
 
