@@ -108,19 +108,15 @@ def _now(least: int, observed: Observed) -> int:
 def _without_effect(spec: JobSpec, policy: Scheduling, settings: Settings) -> Iterator[str]:
     """Yield a sentence for each setting that has no effect, beginning with its path."""
     gang, is_member = settings.gang_scheduler, least_members(spec, settings) > 0
-    for name in _given(policy):
-        if why := _why_unused(name, gang, is_member=is_member):
-            yield f"{_POLICY}.{name}: has no effect: {why}"
-
-
-def _given(policy: Scheduling) -> list[str]:
     given = {
         "minAvailable": policy.least,
         "queue": policy.queue,
         "minResources": policy.resources,
         "scheduleTimeoutSeconds": policy.timeout,
     }
-    return [name for name, value in given.items() if value]
+    for name, value in given.items():
+        if value and (why := _why_unused(name, gang, is_member=is_member)):
+            yield f"{_POLICY}.{name}: has no effect: {why}"
 
 
 def _why_unused(name: str, gang: GangScheduler | None, *, is_member: bool) -> str:

@@ -29,15 +29,7 @@ from mpirt.controller.messages.causes import STOPS
 from mpirt.controller.messages.events import status_actions
 from mpirt.controller.messages.status import failed_status, invalid_status
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import (
-    Action,
-    Delete,
-    Patch,
-    Plan,
-    earliest,
-    is_object,
-    pointer,
-)
+from mpirt.controller.model.actions import Action, Delete, Patch, Plan, earliest, is_object, pointer
 from mpirt.controller.model.attempts import Stop
 from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.reading import number

@@ -21,23 +21,10 @@ from mpirt.controller.manifests.supporting import owner_reference
 from mpirt.controller.messages.causes import STOPS
 from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import (
-    Action,
-    Create,
-    Delete,
-    Find,
-    Manifest,
-    Patch,
-    Plan,
-    is_object,
-    pointer,
-)
+from mpirt.controller.model.actions import Action, Create, Delete, Find, Manifest, Patch, Plan, is_object, pointer
 from mpirt.controller.model.attempts import Stop
 from mpirt.controller.model.conditions import Type
-from mpirt.controller.model.objectnames import (
-    HOSTS_ANNOTATION,
-    object_name,
-)
+from mpirt.controller.model.objectnames import HOSTS_ANNOTATION, object_name
 from mpirt.controller.model.reading import digest, table, text
 from mpirt.controller.model.spec import Creation, JobSpec, Settings
 from mpirt.controller.observed.facts import RUN, Live, Observed, outdated

@@ -25,16 +25,7 @@ from mpirt.controller.messages.events import status_actions
 from mpirt.controller.messages.readiness import readiness
 from mpirt.controller.messages.status import failed_status
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import (
-    Action,
-    Delete,
-    Operation,
-    Patch,
-    Plan,
-    earliest,
-    is_object,
-    pointer,
-)
+from mpirt.controller.model.actions import Action, Delete, Operation, Patch, Plan, earliest, is_object, pointer
 from mpirt.controller.model.attempts import Disbelieved
 from mpirt.controller.model.conditions import Reason, Type
 from mpirt.controller.model.objectnames import GAVE_UP, GAVE_UP_ANNOTATION, PATIENCE_ANNOTATION

@@ -30,13 +30,7 @@ from mpirt.controller.model.reading import Body, moment, table, text, version_of
 from mpirt.controller.model.spec import JobKey, Owner, Scaler, Settings
 from mpirt.controller.observed.facts import Live, Observed
 from mpirt.controller.observed.nodes import Signal
-from mpirt.controller.observed.pods import (
-    Pod,
-    evictions,
-    kind_and_name,
-    read_failed_create,
-    read_pod,
-)
+from mpirt.controller.observed.pods import Pod, evictions, kind_and_name, read_failed_create, read_pod
 
 Cached = Mapping[str, Iterable[Body]]
 """Objects by kind. Objects of other jobs do no harm; two of the same kind and name do."""
