@@ -111,14 +111,6 @@ class TestSuspension:
         assert "startTime" not in world.job["status"]
         assert world.later(60) == []
 
-    def test_of_a_job_that_was_never_started(self) -> None:
-        world = World(mpi_job(runPolicy={"suspend": True}))
-
-        world.settle()
-
-        assert "StatefulSet" not in world.kinds()
-        assert world.state() == "Suspended"
-
     def test_ends_and_the_job_runs_anew(self) -> None:
         world = World(mpi_job(runPolicy={"suspend": True}))
         world.settle()

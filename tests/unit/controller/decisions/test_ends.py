@@ -51,12 +51,6 @@ class TestAnEndIsFinal:
         assert world.plan().again == at(120)
         assert writes(world.later(120 - world.seconds)) == ["delete MPIJob"]
 
-    def test_before_its_end_a_launcher_job_that_is_deleted_comes_back(self) -> None:
-        world = started()
-        world.lose_launcher_job()
-
-        assert "create Job" in writes(world.settle())
-
     def test_it_is_known_for_ours_by_its_attempts_though_all_its_objects_are_gone(self) -> None:
         world = succeeded("Running")
         world.objects.clear()
@@ -296,3 +290,89 @@ class TestWaitingForTheCauseOfAnEnd:
 
         assert "StatefulSet" not in world.kinds()
         assert world.condition("Failed")[2] == "Limit"
+
+
+@pytest.mark.uncounted
+class TestFailure:
+    def test_when_it_runs_again_it_says_so(self) -> None:
+        world = started()
+        world.launcher_is(pods.launcher(phase="Failed", containers=[pods.ended("mpi", 1)]), failed=1)
+        world.later(5)
+
+        again = pods.launcher("train-launcher-2", created=30, containers=[pods.running("mpi", since=31)])
+        world.launcher_is(again, failed=1, active=1)
+        world.later(5)
+
+        assert world.state() == "Running"
+        assert world.condition("Restarting")[0] is False
+        assert world.told() == ["MPIJobCreated", "MPIJobRunning", "MPIJobRestarting", "MPIJobRunning"]
+
+    def test_of_the_last_attempt_fails_the_job_with_the_cause(self) -> None:
+        world = started()
+        end = pods.ended("mpi", 137, "OOMKilled", message="last words")
+        world.launcher_is(pods.launcher(phase="Failed", containers=[end]))
+
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Job has reached the limit", failed=7)
+
+        assert world.state() == "Failed"
+        assert world.condition("Failed") == (
+            True,
+            "BackoffLimitExceeded/OOMKilled",
+            "Job has reached the limit; launcher pod train-launcher-1 ended with code 137 (OOMKilled): last words",
+        )
+        assert world.condition("Running")[1] == "BackoffLimitExceeded/OOMKilled"
+        assert world.events[-1][:2] == ("Warning", "BackoffLimitExceeded/OOMKilled")
+
+    def test_of_an_elastic_jobs_worker_is_forgotten_when_it_is_back(self) -> None:
+        world = started(elastic={"minReplicas": 1})
+        world.workers_are(pods.worker(0), pods.worker(1, conditions=pods.lost(30)))
+        world.later(50)
+        assert world.condition("Running")[1] == "MPIJobWorkerFailed"
+
+        world.workers_are(pods.worker(0), pods.worker(1, created=80))
+        world.later(5)
+
+        assert world.condition("Running")[1] == "MPIJobRunning"
+
+    def test_a_launcher_that_nobody_knows_the_age_of(self) -> None:
+        world = started()
+        pod = pods.launcher(phase="Failed", containers=[])
+        del pod["metadata"]["creationTimestamp"]
+        world.launcher_is(pod, failed=1)
+
+        world.later(5)
+
+        assert world.condition("Restarting")[2] == "launcher pod train-launcher-1 failed"
+
+
+NOTHING_GOES = ["train-launcher-1", "train-worker", "train-worker-0", "train-worker-1"]
+
+
+@pytest.mark.uncounted
+class TestTheEnd:
+    @pytest.mark.parametrize(
+        ("policy", "left"),
+        [
+            pytest.param("None", NOTHING_GOES, id="nothing goes"),
+            pytest.param("Running", ["train-launcher-1"], id="workers go"),
+            pytest.param("All", [], id="all pods go"),
+        ],
+    )
+    def test_pods_go_by_the_policy(self, policy: str, left: list[str]) -> None:
+        world = started(runPolicy={"cleanPodPolicy": policy})
+        world.launcher_is(pods.launcher(phase="Succeeded", containers=[pods.ended("mpi", 0, "Completed")]))
+
+        world.finish(succeeded=1)
+
+        there = [name for kind, name in world.objects if kind in ("Pod", "StatefulSet")]
+        assert sorted(there) == sorted(left)
+        assert "Job" in world.kinds()
+        assert world.later(60)[:-1] == []
+
+    def test_is_told_before_the_job_goes_however_soon_that_is(self) -> None:
+        world = started(runPolicy={"ttlSecondsAfterFinished": 0})
+
+        world.finish(succeeded=1)
+
+        assert world.told()[-1] == "MPIJobSucceeded"
+        assert writes(world.done)[-2:] == ["status", "delete MPIJob"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import Body, container, mpi_job, parsed, template
+from tests.unit.controller.jobs import Body, container, parsed, template
 from tests.unit.controller.started import started
 from tests.unit.controller.world import World, writes
 
@@ -162,24 +162,6 @@ class TestACopyOfAPod:
         world.settle()
 
         assert world.get("StatefulSet")["metadata"]["annotations"]["mpirt.dev/earlier-workers"] == "ending"
-
-
-class TestAnOrphan:
-    def test_launcher_that_its_job_left_behind_is_ended_before_there_is_another(self) -> None:
-        world = running()
-        world.objects["Pod", "train-launcher-1"]["metadata"]["ownerReferences"] = []
-        world.lose_launcher_job()
-
-        assert writes(world.settle())[:2] == ["delete Pod", "create Job"]
-
-
-def test_ordinals_that_somebody_gives_the_stateful_set_are_taken_away_again() -> None:
-    world = running(mpi_job())
-
-    world.edit("StatefulSet", ordinals={"start": 5})
-
-    assert writes(world.settle()) == ["patch StatefulSet"]
-    assert "ordinals" not in world.get("StatefulSet")["spec"]
 
 
 NEW = {"group-name", "mpi-job-name", "mpi-job-role", "training.kubeflow.org/replica-index"}

@@ -97,41 +97,27 @@ class TestWhatCantBeDone:
         world.settle()
 
         problem = f"spec.mpiReplicaSpecs.{field}.template: the API server refuses it: image: no"
+        assert world.kinds() == []
         assert world.state() == "Created"
         assert world.condition("Running") == (False, "MPIJobFailedValidation", problem)
         assert ("Warning", "MPIJobFailedValidation", problem) in world.events
         assert world.plan().again == at(30)
 
-    def test_nothing_is_made_for_a_job_whose_templates_are_refused(self) -> None:
-        world = World()
-        world.refuse["Job"] = Rejection("Job", "", "image: Required value", final=True)
-
-        world.settle()
-
-        assert world.kinds() == []
-
-    def test_a_refused_template_is_acted_on_once_the_policy_has_changed(self) -> None:
+    @pytest.mark.parametrize("is_edited", [True, False], ids=["it was edited", "the policy has changed"])
+    def test_a_refused_template_is_acted_on_once_it_is_accepted(self, *, is_edited: bool) -> None:
         world = World()
         world.refuse["Job"] = Rejection("Job", "", "denied by policy", final=True)
         world.settle()
         world.refuse.clear()
-        world.rejections.clear()
 
+        if is_edited:
+            world.change(**mpi_job(launcher=template(container("mpi", image="mpi:5")))["spec"])
+        else:
+            world.rejections.clear()
         world.later(30)
 
         assert world.condition("Running")[1] == "MPIJobWorkersNotReady"
-        assert "Failed" not in [row["type"] for row in world.job["status"]["conditions"]]
-
-    def test_a_refused_template_is_acted_on_once_it_has_been_edited(self) -> None:
-        world = World()
-        world.refuse["Job"] = Rejection("Job", "", "image: Required value", final=True)
-        world.settle()
-        world.refuse.clear()
-
-        world.change(**mpi_job(launcher=template(container("mpi", image="mpi:5")))["spec"])
-        world.settle()
-
-        assert world.condition("Running")[1] == "MPIJobWorkersNotReady"
+        assert world.state() == "Created"
 
     def test_an_object_that_is_built_from_several_fields_is_named_itself(self) -> None:
         world = World()
@@ -247,16 +233,6 @@ class TestSpecsThatCantBe:
 
         assert world.plan().again == at(120)
         assert "delete Pod" in writes(world.later(120 - world.seconds))
-
-    def test_do_not_hide_that_the_job_has_ended(self) -> None:
-        world = started()
-        world.change(slotsPerWorker="two")
-        world.settle()
-
-        world.finish(succeeded=1)
-
-        assert world.state() == "Succeeded"
-        assert world.later(60) == []
 
     def test_of_a_job_that_is_over_change_nothing(self) -> None:
         world = started()

@@ -88,11 +88,6 @@ class TestAPlainJob:
         assert world.later(3600) == []
         assert world.plan().again is None
 
-    def test_a_controller_that_starts_anew_does_nothing(self) -> None:
-        world = started()
-
-        assert world.plan().actions == world.plan().actions == ()
-
     def test_whose_launcher_is_on_its_way_says_where_it_is(self) -> None:
         world = World()
         world.settle()
@@ -288,6 +283,7 @@ class TestWhatIsEditedIsPutRight:
         ("kind", "change"),
         [
             pytest.param("StatefulSet", {"replicas": 7}, id="workers scaled"),
+            pytest.param("StatefulSet", {"ordinals": {"start": 5}}, id="ordinals"),
             pytest.param("Service", {"ports": [{"port": 22}]}, id="a port added"),
             pytest.param("Job", {"backoffLimit": 99}, id="retries"),
             pytest.param("Job", {"activeDeadlineSeconds": 1}, id="a deadline"),
@@ -303,25 +299,6 @@ class TestWhatIsEditedIsPutRight:
 
         assert writes(done)[0] == f"patch {kind}"
         assert world.get(kind)["spec"] == before
-
-    def test_a_workers_template(self) -> None:
-        world = started()
-        wanted = world.get("StatefulSet")["spec"]["template"]
-
-        world.edit("StatefulSet", template={"spec": {"containers": []}})
-        done = world.settle()
-
-        assert writes(done) == ["patch StatefulSet"]
-        assert world.get("StatefulSet")["spec"]["template"] == wanted
-
-    def test_scripts_and_what_else_was_put_beside_them(self) -> None:
-        world = started()
-        wanted = dict(world.get("ConfigMap")["data"])
-
-        world.get("ConfigMap")["data"].update({"hostfile": "elsewhere", "more": "1"})
-
-        assert writes(world.settle()) == ["patch ConfigMap"]
-        assert world.get("ConfigMap")["data"] == wanted
 
 
 def annotations_of(body: Body) -> Body:
