@@ -18,6 +18,9 @@ UNSCHEDULABLE: dict[str, str | Body] = {
 }
 
 
+SIDECAR = {"initContainers": [{"name": "proxy", "restartPolicy": "Always", "image": "proxy"}]}
+
+
 def one(container: Body, **pod: Any) -> Body:
     """A pod that isn't Ready because of a container."""
     return pods.worker(0, conditions=pods.not_ready(), containers=[container], **pod)
@@ -119,10 +122,31 @@ class TestWhyAPodIsNotReady:
             pytest.param(
                 one(pods.running("main")), "train-worker-0 is starting on node node-1", id="a readiness gate"
             ),
+            pytest.param(
+                one(pods.waiting("main", "ErrImagePull"), inits=[pods.running("proxy")], spec=SIDECAR),
+                "train-worker-0: container main: ImagePullBackOff: image mpi:4 can't be pulled",
+                id="an image that can't be pulled, before a sidecar that runs",
+            ),
+            pytest.param(
+                one(pods.waiting("main", "PodInitializing"), inits=[pods.running("proxy")], spec=SIDECAR),
+                "train-worker-0 is starting on node node-1",
+                id="starting beside a sidecar that runs",
+            ),
+            pytest.param(
+                one(pods.running("main"), inits=[pods.running("proxy", ready=False)], spec=SIDECAR),
+                "train-worker-0: init container proxy runs but is not Ready: its readiness probe does not succeed",
+                id="a sidecar whose probe fails",
+            ),
         ],
     )
     def test_the_message_names_the_cause(self, body: Body, said: str) -> None:
         assert trouble(read_pod(body)) == said
+
+    def test_the_trouble_of_the_main_container_comes_before_that_of_others(self) -> None:
+        shipper, main = pods.waiting("a-shipper", "CrashLoopBackOff"), pods.waiting("main", "ErrImagePull")
+        body = pods.worker(0, conditions=pods.not_ready(), containers=[shipper, main])
+
+        assert "container main: ImagePullBackOff" in trouble(read_pod(body), "main")
 
     def test_a_node_with_readiness_gates_is_not_taken_for_lost(self) -> None:
         gated = pods.worker(0, conditions=pods.lost(3), spec={"readinessGates": [{"conditionType": "x"}]})

@@ -142,15 +142,6 @@ class TestALauncherJobThatIsDeleted:
 
         assert self.gone(store) == [True]
 
-    def test_is_forgotten_when_there_is_another_one(self, store: Store) -> None:
-        store.put("Job", self.job("5"))
-        store.remove("Job", self.job("6"))
-        assert self.gone(store) == [False]
-
-        store.put("Job", {**self.job("7"), "metadata": {**self.job("7")["metadata"], "uid": "another"}})
-
-        assert self.gone(store) == []
-
     def test_is_forgotten_with_its_job(self, store: Store) -> None:
         store.miss_launcher_job(KEY)
         assert self.gone(store) == [False]
@@ -207,20 +198,19 @@ def test_what_counts_is_the_state_before_the_deletion(states: list[Body | None],
     assert seen(*states) == known
 
 
-def test_an_end_that_comes_with_the_last_word_of_a_job_that_is_deleted_at_once_counts() -> None:
+@pytest.mark.parametrize(
+    ("last", "known"),
+    [
+        pytest.param(ENDED, ENDED, id="a deletion at once: it counts"),
+        pytest.param(ENDED_AND_GOING, RUNS, id="a longer deletion: it does not"),
+    ],
+)
+def test_an_end_that_the_last_state_of_a_deleted_job_shows(last: Body, known: Body) -> None:
     gone = GoneJobs()
 
-    gone.removed(KEY, RUNS, ENDED)
+    gone.removed(KEY, RUNS, last)
 
-    assert gone.of(KEY) == [ENDED]
-
-
-def test_an_end_that_comes_with_the_last_word_of_a_longer_deletion_does_not() -> None:
-    gone = GoneJobs()
-
-    gone.removed(KEY, RUNS, ENDED_AND_GOING)
-
-    assert gone.of(KEY) == [RUNS]
+    assert gone.of(KEY) == [known]
 
 
 def test_one_that_is_missed_is_gone_unless_more_is_known() -> None:

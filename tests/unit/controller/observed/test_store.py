@@ -144,14 +144,6 @@ class TestWhatWatchesTell:
         assert store.put("ConfigMap", thing(version="7", job="")) == set()
         assert store.around(KEY, NOON) == {}
 
-    def test_an_object_that_is_no_more_is_forgotten(self, store: Store) -> None:
-        store.put("ConfigMap", thing())
-        store.put("Service", thing("train"))
-
-        assert store.remove("ConfigMap", thing(version="6")) == {KEY}
-        assert store.remove("ConfigMap", thing(version="6")) == set()
-        assert list(store.around(KEY, NOON)) == ["Service"]
-
     def test_the_end_of_a_former_object_is_not_the_end_of_its_successor(self, store: Store) -> None:
         store.put("ConfigMap", thing(version="8", uid="second"))
 
@@ -185,22 +177,6 @@ class TestLists:
         assert store.names("MPIJob") == [("ml", "train"), ("ml", "other")]
 
 
-class TestJobs:
-    def test_a_job_is_found_by_its_name_whatever_its_labels_say(self, store: Store) -> None:
-        store.put("MPIJob", job())
-
-        found = store.job(KEY)
-        assert found is not None
-        assert found["metadata"]["uid"] == "train"
-        assert store.job(OTHER) is None
-
-    def test_objects_without_a_job_make_none(self, store: Store) -> None:
-        store.put("ConfigMap", thing())
-
-        assert store.job(KEY) is None
-        assert store.jobs() == []
-
-
 class TestOurOwnWrites:
     def test_what_we_deleted_is_not_brought_back_by_an_event_that_was_under_way(self, store: Store) -> None:
         store.put("ConfigMap", thing())
@@ -225,13 +201,6 @@ class TestOurOwnWrites:
 
         assert store.put("ConfigMap", thing(version="10")) == {KEY}
         assert store.put("Service", thing("train", "10", uid="s")) == set()
-
-    def test_of_several_that_are_deleted_the_others_stay(self, store: Store) -> None:
-        store.put("ConfigMap", thing("train-config", uid="a"))
-        store.put("ConfigMap", thing("train-more", uid="b"))
-        store.forget("ConfigMap", "ml", "train-config", "a")
-
-        assert [body["metadata"]["name"] for body in store.around(KEY, NOON)["ConfigMap"]] == ["train-more"]
 
     def test_another_object_of_that_name_is_not_forgotten(self, store: Store) -> None:
         store.put("ConfigMap", thing(uid="second"))
