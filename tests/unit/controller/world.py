@@ -292,6 +292,17 @@ class World:
         return [reason for _, reason, _ in self.events]
 
 
+RUNS = "Launcher pod train-launcher-1 runs on node node-1; "
+"""How the condition of a job begins whose launcher runs."""
+
+
+def started(**spec: Any) -> World:
+    """A job whose launcher runs."""
+    world = World(mpi_job(**spec))
+    world.start()
+    return world
+
+
 def _has_role(body: Body, role: str) -> bool:
     labels = body["metadata"].get("labels", {})
     return bool(body["kind"] == "Pod" and labels.get("training.kubeflow.org/job-role") == role)

@@ -7,8 +7,7 @@ import pytest
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import container, mpi_job, template, time
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, started, writes
 
 
 @pytest.mark.uncounted

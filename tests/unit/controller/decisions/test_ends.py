@@ -7,8 +7,7 @@ import pytest
 from tests.unit.controller import pods
 from tests.unit.controller.decisions.endedjobs import RERUN, annotate, succeeded
 from tests.unit.controller.jobs import at, container, mpi_job, template, time
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, started, writes
 
 
 @pytest.mark.uncounted

@@ -7,8 +7,7 @@ import pytest
 from mpirt.controller.model.actions import Find
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, time
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, started, writes
 
 
 def running(**policy: object) -> World:

@@ -8,8 +8,7 @@ import pytest
 
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, container, parsed, template
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, started, writes
 
 TEMPLATE, WORKERS, GENERATION = "mpirt.dev/template", "mpirt.dev/workers", "mpirt.dev/generation"
 

@@ -9,8 +9,7 @@ import pytest
 from mpirt.controller.model.actions import Plan, Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import at, container, mpi_job, template
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, started, writes
 
 
 class TestWhatCantBeDone:

@@ -10,9 +10,8 @@ import pytest
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import SETTINGS, Body, at, container, mpi_job, template
-from tests.unit.controller.started import started
 from tests.unit.controller.trainings import TrainingWorld, pods_of, training_job
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, started, writes
 
 INVALID: Body = {"slotsPerWorker": "two"}
 PROBLEM = "spec.slotsPerWorker: expected a whole number, got 'two'"

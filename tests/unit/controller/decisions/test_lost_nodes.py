@@ -9,8 +9,7 @@ import pytest
 from mpirt.controller.model.actions import Delete
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, at, template
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, started, writes
 
 # A node that was found unreachable at 30, a toleration of 60 s and a grace period of 30 s.
 LOST, DELETED, OVER = 30, 90, 120

@@ -10,8 +10,7 @@ from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.decisions.endedjobs import RERUN, WHEN_DELETED, annotate, succeeded
 from tests.unit.controller.jobs import container, mpi_job, template, time
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, started, writes
 
 
 def run_again(world: World) -> None:

@@ -8,9 +8,8 @@ import pytest
 
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import mpi_job, time
-from tests.unit.controller.started import started
 from tests.unit.controller.trainings import TrainingWorld, training_job
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, started, writes
 
 W0, W1, W2 = (f"train-worker-{number}" for number in range(3))
 

@@ -13,8 +13,7 @@ import pytest
 
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import SETTINGS, Body, mpi_job
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, started, writes
 
 
 def suspended(*left: Body) -> World:

@@ -7,8 +7,7 @@ from typing import Any
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, mpi_job, template
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, started, writes
 
 
 def alone(**spec: Any) -> Body:

@@ -9,8 +9,7 @@ import pytest
 from mpirt.controller.model.actions import Delete, Patch, Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import REVISION, Body, container, mpi_job, template
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, started, writes
 
 NEW = "train-worker-new"
 

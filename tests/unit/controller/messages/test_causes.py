@@ -19,7 +19,7 @@ from tests.unit.controller.messages.launchers import (
     retried,
     started_again,
 )
-from tests.unit.controller.started import RUNS, started
+from tests.unit.controller.world import RUNS, started
 
 EVICTED = {"phase": "Failed", "conditions": {}, "reason": "Evicted"}
 OTHER = template(container("worker", image="mpi:5"))

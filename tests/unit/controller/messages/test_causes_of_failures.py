@@ -18,8 +18,7 @@ from tests.unit.controller.messages.launchers import (
     started_again,
     tolerant,
 )
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World
+from tests.unit.controller.world import World, started
 
 ENDED = "launcher pod train-launcher-1 ended with code"
 

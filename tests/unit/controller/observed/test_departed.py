@@ -20,31 +20,21 @@ from tests.unit.controller.observed.things import KEY, OTHER, pod, thing
 class TestPodsThatWent:
     """They are shown for a while, in their last state."""
 
-    def test_one_that_a_watch_says_is_no_more(self, store: Store) -> None:
-        store.put("Pod", pod(phase="Failed"))
-        store.remove("Pod", pod(version="6", phase="Failed"))
-
-        assert gone(store) == [("first", "Failed")]
-        assert store.departed(OTHER, NOON) == []
-
-    def test_one_whose_name_another_has(self, store: Store) -> None:
-        store.put("Pod", pod(phase="Failed"))
-        store.put("Pod", pod("second", "7"))
-
-        assert gone(store) == [("first", "Failed")]
-
     @pytest.mark.parametrize(
         "goes",
         [
+            pytest.param(lambda store: store.remove("Pod", pod(version="6", phase="Failed")), id="a watch"),
+            pytest.param(lambda store: store.put("Pod", pod("second", "7")), id="another has its name"),
             pytest.param(lambda store: store.replace("Pod", [], "9"), id="a list no longer has it"),
             pytest.param(lambda store: store.forget("Pod", "ml", "train-worker-1", "first"), id="we deleted it"),
         ],
     )
-    def test_one_that_no_watch_reports(self, store: Store, goes: Callable[[Store], object]) -> None:
+    def test_one_is_shown_in_its_last_state(self, store: Store, goes: Callable[[Store], object]) -> None:
         store.put("Pod", pod())
         goes(store)
 
         assert gone(store) == [("first", "Running")]
+        assert store.departed(OTHER, NOON) == []
 
     def test_not_one_that_has_only_changed(self, store: Store) -> None:
         store.put("Pod", pod())

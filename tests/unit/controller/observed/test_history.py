@@ -23,8 +23,7 @@ from mpirt.controller.model.attempts import (
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import NOON, Body, at, container, mpi_job, template, time
 from tests.unit.controller.observed.attempts import attempts, failed
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World
+from tests.unit.controller.world import World, started
 
 DEATH = PodEnd("train-worker-1", How.EXITED, "node-1", "worker", 137, "OOMKilled", "", at(18))
 NEW = template(container("mpi", image="mpi:5"))

@@ -10,8 +10,7 @@ from mpirt.controller.model.spec import JobKey
 from mpirt.controller.observed.pods import event_job, read_failed_create, read_pod, why_not_created
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, mpi_job, time
-from tests.unit.controller.started import RUNS, started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import RUNS, World, started, writes
 
 WORKERS, LAUNCHER = ("StatefulSet", "train-worker"), ("Job", "train-launcher")
 WORKERS_NOT_READY = (False, "MPIJobWorkersNotReady")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.observed.store import Store
 from tests.unit.controller.jobs import NOON, at
@@ -64,26 +66,22 @@ class TestJobsOfSeveralKinds:
 
 
 class TestAnAnswerThatComesLate:
-    def test_brings_nothing_back_that_a_watch_has_told_to_be_gone(self, store: Store) -> None:
-        store.put("ConfigMap", thing(version="5"))
-        store.remove("ConfigMap", thing(version="7"))
-
-        assert store.put("ConfigMap", thing(version="6")) == set()
-        assert store.around(KEY, NOON) == {}
-
-    def test_of_a_deletion_that_was_complete_at_once_brings_nothing_back(self, store: Store) -> None:
-        """Such an answer holds the pod, with the version at which the watch has told its end."""
+    @pytest.mark.parametrize(
+        ("version", "concerned"),
+        [
+            pytest.param("6", set[JobKey](), id="older than the end that a watch has reported"),
+            pytest.param("7", set[JobKey](), id="of that deletion, which was complete at once"),
+            pytest.param("8", {KEY}, id="later"),
+        ],
+    )
+    def test_is_stored_only_if_the_object_is_not_known_to_be_gone(
+        self, store: Store, version: str, concerned: set[JobKey]
+    ) -> None:
         store.put("Pod", pod(version="5"))
         store.remove("Pod", pod(version="7"))
 
-        assert store.put("Pod", pod(version="7")) == set()
-        assert store.around(KEY, NOON) == {}
-
-    def test_is_taken_if_it_is_later_than_that(self, store: Store) -> None:
-        store.put("ConfigMap", thing(version="5"))
-        store.remove("ConfigMap", thing(version="7"))
-
-        assert store.put("ConfigMap", thing(version="8")) == {KEY}
+        assert store.put("Pod", pod(version=version)) == concerned
+        assert bool(store.around(KEY, NOON)) is bool(concerned)
 
     def test_is_known_for_late_as_long_as_it_may_be_under_way(self, store: Store) -> None:
         store.remove("ConfigMap", thing(version="7"))
