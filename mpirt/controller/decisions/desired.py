@@ -157,11 +157,8 @@ def _expected(spec: JobSpec, observed: Observed, owned: set[str]) -> set[str]:
     if workers is None or role is None:
         return set()
     absent = (named_workers(spec.key.name, role.body) & set(spec.workers.names)) - owned
-    return {name for name in absent if not _is_blocked(name, workers.uid, observed)}
-
-
-def _is_blocked(name: str, workers: str, observed: Observed) -> bool:
-    return bool(why_not_created(observed.failed_creates, workers, observed.workers, name))
+    failed, made = observed.failed_creates, observed.workers
+    return {name for name in absent if not why_not_created(failed, workers.uid, made, name)}
 
 
 def wanted_objects(

@@ -296,6 +296,20 @@ RUNS = "Launcher pod train-launcher-1 runs on node node-1; "
 """How the condition of a job begins whose launcher runs."""
 
 
+def settled(job: Body | None = None, **more: Any) -> World:
+    """A job for which all is done that there is to do at first."""
+    world = World(job, **more)
+    world.settle()
+    return world
+
+
+def with_workers(*workers: Body, job: Body | None = None) -> World:
+    """The same with these workers, by default with two that are Ready."""
+    world = settled(job)
+    world.workers_are(*(workers or (pods.worker(0), pods.worker(1))))
+    return world
+
+
 def started(**spec: Any) -> World:
     """A job whose launcher runs."""
     world = World(mpi_job(**spec))

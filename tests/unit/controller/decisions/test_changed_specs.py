@@ -7,7 +7,7 @@ import pytest
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import container, mpi_job, template, time
-from tests.unit.controller.world import World, started, writes
+from tests.unit.controller.world import settled, started, writes
 
 
 @pytest.mark.uncounted
@@ -83,8 +83,7 @@ class TestChanges:
         assert world.later(60) == []
 
     def test_that_name_an_account_remove_ours(self) -> None:
-        world = World(mpi_job(launcherCreationPolicy="AtStartup"))
-        world.settle()
+        world = settled(mpi_job(launcherCreationPolicy="AtStartup"))
         world.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["serviceAccountName"] = "ann"
 
         done = world.settle()
@@ -111,8 +110,7 @@ class TestSuspension:
         assert world.later(60) == []
 
     def test_ends_and_the_job_runs_anew(self) -> None:
-        world = World(mpi_job(runPolicy={"suspend": True}))
-        world.settle()
+        world = settled(mpi_job(runPolicy={"suspend": True}))
 
         world.change(runPolicy={})
         world.later(60)

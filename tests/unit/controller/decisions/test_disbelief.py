@@ -7,7 +7,7 @@ import pytest
 from mpirt.account import Account, Lost, write
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, mpi_job
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, with_workers, writes
 
 TOLERATES = {"mpirt.dev/tolerates-lost-workers": "true"}
 DELETED = "train-worker-1 was deleted"
@@ -56,9 +56,7 @@ def ends(world: World, launcher: str = "train-launcher-1", *, message: str = "",
 
 
 def test_a_worker_that_ended_before_the_attempt_is_no_loss_whatever_the_clock_of_its_node_says() -> None:
-    world = World(mpi_job(runPolicy={"backoffLimit": 2}))
-    world.settle()
-    world.workers_are(pods.worker(0), started_again(1))
+    world = with_workers(pods.worker(0), started_again(1), job=mpi_job(runPolicy={"backoffLimit": 2}))
     world.settle()
     world.seconds = 15
     world.launcher_is(pods.launcher(containers=[pods.running("mpi", since=12)]), active=1)
@@ -273,9 +271,7 @@ class TestALauncherIsBelieved:
         assert world.state() == "Succeeded"
 
     def test_if_the_worker_was_lost_before_it_began(self) -> None:
-        world = World(mpi_job())
-        world.settle()
-        world.workers_are(pods.worker(0), started_again(137))
+        world = with_workers(pods.worker(0), started_again(137), job=mpi_job())
         world.later(5)
         world.launcher_is(pods.launcher(containers=[pods.running("mpi", since=18)]), active=1)
         world.later(10)

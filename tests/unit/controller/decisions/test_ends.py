@@ -7,7 +7,7 @@ import pytest
 from tests.unit.controller import pods
 from tests.unit.controller.decisions.endedjobs import RERUN, annotate, succeeded
 from tests.unit.controller.jobs import at, container, mpi_job, template, time
-from tests.unit.controller.world import World, started, writes
+from tests.unit.controller.world import World, settled, started, writes
 
 
 @pytest.mark.uncounted
@@ -200,8 +200,7 @@ class TestAKeptWorkerThatIsLost:
 
 class TestADeadline:
     def test_counts_from_the_start_of_the_job_while_its_workers_are_pending(self) -> None:
-        world = World(mpi_job(runPolicy={"activeDeadlineSeconds": 100, "cleanPodPolicy": "Running"}))
-        world.settle()
+        world = settled(mpi_job(runPolicy={"activeDeadlineSeconds": 100, "cleanPodPolicy": "Running"}))
         assert world.plan().again == at(100)
 
         world.later(100)
@@ -225,8 +224,7 @@ class TestADeadline:
         assert world.later(60) == []
 
     def test_does_not_count_while_the_job_is_suspended(self) -> None:
-        world = World(mpi_job(runPolicy={"activeDeadlineSeconds": 100, "suspend": True}))
-        world.settle()
+        world = settled(mpi_job(runPolicy={"activeDeadlineSeconds": 100, "suspend": True}))
 
         assert world.later(200) == []
 

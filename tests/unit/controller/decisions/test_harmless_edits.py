@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, container, parsed, template
-from tests.unit.controller.world import World, started, writes
+from tests.unit.controller.world import World, settled, started, writes
 
 TEMPLATE, WORKERS, GENERATION = "mpirt.dev/template", "mpirt.dev/workers", "mpirt.dev/generation"
 
@@ -145,8 +145,7 @@ class TestACopyOfAPod:
         assert world.get("Job")["spec"]["parallelism"] == 1
 
     def test_of_a_worker_is_no_worker_that_others_wait_for(self) -> None:
-        world = World()
-        world.settle()
+        world = settled()
         world.put(self.copy_of(pods.worker(0), "train-worker-0-debug"))
         del world.objects["StatefulSet", "train-worker"]
 

@@ -9,7 +9,7 @@ import pytest
 from mpirt.controller.model.actions import Plan, Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import at, container, mpi_job, template
-from tests.unit.controller.world import World, started, writes
+from tests.unit.controller.world import World, settled, started, writes
 
 
 class TestWhatCantBeDone:
@@ -164,9 +164,7 @@ class TestWhatCantBeDone:
 
 class TestSpecsThatCantBe:
     def test_are_told_with_the_fields_path_and_fail_no_job(self) -> None:
-        world = World(mpi_job(slotsPerWorker="two"))
-
-        world.settle()
+        world = settled(mpi_job(slotsPerWorker="two"))
 
         problem = "spec.slotsPerWorker: expected a whole number, got 'two'"
         assert world.kinds() == []
@@ -179,8 +177,7 @@ class TestSpecsThatCantBe:
         assert world.plan() == Plan()
 
     def test_are_acted_on_once_they_are_mended(self) -> None:
-        world = World(mpi_job(slotsPerWorker="two"))
-        world.settle()
+        world = settled(mpi_job(slotsPerWorker="two"))
 
         world.change(slotsPerWorker=1)
         world.settle()
@@ -189,8 +186,7 @@ class TestSpecsThatCantBe:
         assert world.condition("Running")[1] == "MPIJobWorkersNotReady"
 
     def test_are_no_reason_to_call_a_suspended_job_resumed(self) -> None:
-        world = World(mpi_job(runPolicy={"suspend": True}))
-        world.settle()
+        world = settled(mpi_job(runPolicy={"suspend": True}))
 
         world.change(slotsPerWorker="two")
         world.later(15)
@@ -199,9 +195,7 @@ class TestSpecsThatCantBe:
         assert world.condition("Running")[1] == "MPIJobFailedValidation"
 
     def test_that_no_edit_can_mend_have_failed_for_good(self) -> None:
-        world = World(mpi_job(name="1st"))
-
-        world.settle()
+        world = settled(mpi_job(name="1st"))
 
         assert world.state() == "Failed"
         status, reason, message = world.condition("Failed")

@@ -7,7 +7,7 @@ import pytest
 from mpirt.controller.model.actions import Plan
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, at, container, mpi_job, template, time
-from tests.unit.controller.world import World, started, writes
+from tests.unit.controller.world import World, settled, started, with_workers, writes
 
 
 @pytest.mark.uncounted
@@ -31,9 +31,7 @@ class TestAPlainJob:
         assert world.condition("Running") == (False, "MPIJobWorkersNotReady", "0 of 2 workers are Ready")
 
     def test_the_launcher_is_made_when_all_workers_are_ready(self) -> None:
-        world = World()
-        world.settle()
-        world.workers_are(pods.worker(0), pods.worker(1, conditions=pods.not_ready()))
+        world = with_workers(pods.worker(0), pods.worker(1, conditions=pods.not_ready()))
         assert "Job" not in world.kinds()
         world.later(60)
         assert "Job" not in world.kinds()
@@ -88,9 +86,7 @@ class TestAPlainJob:
         assert world.plan().again is None
 
     def test_whose_launcher_is_on_its_way_says_where_it_is(self) -> None:
-        world = World()
-        world.settle()
-        world.workers_are(pods.worker(0), pods.worker(1))
+        world = with_workers()
         world.settle()
         world.later(10)
         assert world.condition("Running")[2] == "the launcher's pod does not exist yet; 2 of 2 workers are Ready"
@@ -117,8 +113,7 @@ class TestAPlainJob:
         assert world.condition("Running")[1] == "MPIJobLauncherNotRunning"
 
     def test_notices_are_told_once(self) -> None:
-        world = World(mpi_job(worker=template(container("w", command=["sshd"]))))
-        world.settle()
+        world = settled(mpi_job(worker=template(container("w", command=["sshd"]))))
 
         world.later(60)
 
@@ -126,8 +121,7 @@ class TestAPlainJob:
         assert "sshd is not started" in world.condition("Created")[2]
 
     def test_a_notice_that_comes_later_is_told_alone(self) -> None:
-        world = World(mpi_job(worker=template(container("w", command=["sshd"]))))
-        world.settle()
+        world = settled(mpi_job(worker=template(container("w", command=["sshd"]))))
 
         world.change(runPolicy={"schedulingPolicy": {"scheduleTimeoutSeconds": 3}})
         world.settle()
@@ -149,8 +143,7 @@ class TestAPlainJob:
 
 class TestWorkersThatAreNotReady:
     def test_the_message_says_which_and_why(self) -> None:
-        world = World()
-        world.settle()
+        world = settled()
         pulling = pods.waiting("worker", "ErrImagePull", "rpc error", image="nowhere:1")
         world.workers_are(
             pods.worker(0, conditions=pods.not_ready(), phase="Pending", containers=[pulling]), pods.worker(1)
@@ -168,8 +161,7 @@ class TestWorkersThatAreNotReady:
         )
 
     def test_words_alone_are_not_written_more_often_than_every_ten_seconds(self) -> None:
-        world = World()
-        world.settle()
+        world = settled()
         world.seconds += 3
         world.workers_are(pods.worker(0), pods.worker(1, conditions=pods.not_ready()))
 
@@ -178,8 +170,7 @@ class TestWorkersThatAreNotReady:
         assert (plan.actions, plan.again) == ((), at(10))
 
     def test_workers_of_an_earlier_template_do_not_count(self) -> None:
-        world = World()
-        world.settle()
+        world = settled()
         world.workers_are(pods.worker(0), pods.worker(1), revision="train-worker-new")
 
         world.later(10)
@@ -191,9 +182,7 @@ class TestWorkersThatAreNotReady:
         )
 
     def test_nor_do_any_while_the_stateful_set_has_not_been_looked_at(self) -> None:
-        world = World()
-        world.settle()
-        world.workers_are(pods.worker(0), pods.worker(1))
+        world = with_workers()
         world.get("StatefulSet")["status"]["observedGeneration"] = 0
 
         world.settle()
@@ -201,9 +190,7 @@ class TestWorkersThatAreNotReady:
         assert "Job" not in world.kinds()
 
     def test_an_elastic_job_starts_with_as_few_as_it_can_work_with(self) -> None:
-        world = World(mpi_job(elastic={"minReplicas": 1}))
-        world.settle()
-        world.workers_are(pods.worker(0))
+        world = with_workers(pods.worker(0), job=mpi_job(elastic={"minReplicas": 1}))
 
         assert "create Job" in writes(world.settle())
 
@@ -221,9 +208,7 @@ class TestWhatIsDeletedComesBack:
         assert "delete Job" not in writes(done)
 
     def test_the_workers_and_the_object_changes_when_the_ones_before_are_gone(self) -> None:
-        world = World()
-        world.settle()
-        world.workers_are(pods.worker(1, deleted=30))
+        world = with_workers(pods.worker(1, deleted=30))
         before = world.objects.pop(("StatefulSet", "train-worker"))
 
         assert "create StatefulSet" in writes(world.settle())

@@ -9,7 +9,7 @@ import pytest
 from mpirt.controller.model.actions import Delete
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, at, template
-from tests.unit.controller.world import World, started, writes
+from tests.unit.controller.world import World, settled, started, with_workers, writes
 
 # A node that was found unreachable at 30, a toleration of 60 s and a grace period of 30 s.
 LOST, DELETED, OVER = 30, 90, 120
@@ -122,9 +122,7 @@ class TestAPodThatWasNotReadyWhenItsNodeWasLost:
     def test_is_force_deleted_long_after_its_grace_period_if_the_taint_manager_deleted_it(
         self, phase: str, patience: int
     ) -> None:
-        world = World()
-        world.settle()
-        world.workers_are(pods.worker(0), worker_on_node_2(phase=phase, conditions=NOT_READY, deleted=40))
+        world = with_workers(pods.worker(0), worker_on_node_2(phase=phase, conditions=NOT_READY, deleted=40))
         world.seconds = 40
         world.settle()
         assert world.plan().again == at(40 + patience)
@@ -137,8 +135,7 @@ class TestAPodThatWasNotReadyWhenItsNodeWasLost:
 
     @pytest.mark.parametrize("phase", ["Pending", "Running"])
     def test_is_left_alone_if_anybody_else_deleted_it_however_slow_its_end_is(self, phase: str) -> None:
-        world = World()
-        world.settle()
+        world = settled()
         slow = worker_on_node_2(phase=phase, conditions=pods.not_ready(), deleted=40)
         world.workers_are(pods.worker(0), slow)
 
@@ -175,8 +172,7 @@ class TestWhenTheClusterIsAtFault:
         assert writes(world.later(1)).count("delete Pod") == 2
 
     def test_where_no_node_confirms_the_end_of_pods_that_were_not_ready_nothing_is_forced(self) -> None:
-        world = World()
-        world.settle()
+        world = settled()
         silent: dict[str, Any] = {"phase": "Pending", "conditions": NOT_READY, "deleted": 40}
         world.workers_are(pods.worker(0, **silent), pods.worker(1, node="node-2", **silent))
 

@@ -11,7 +11,7 @@ import pytest
 from mpirt.controller.model.actions import Plan
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import SETTINGS, UID, Body, mpi_job, time
-from tests.unit.controller.world import World, started, writes
+from tests.unit.controller.world import World, settled, started, writes
 
 BY_THE_JOB = {"kind": "MPIJob", "name": "train"}
 CLAIM = {"managedBy": "mpirt.dev/controller"}
@@ -182,8 +182,7 @@ class TestJobsThatItHasNotStarted:
         assert "create StatefulSet" in writes(world.settle())
 
     def test_keep_a_pod_that_came_while_only_our_config_map_was_there(self) -> None:
-        world = World(mpi_job(runPolicy=CLAIM))
-        world.settle()
+        world = settled(mpi_job(runPolicy=CLAIM))
         del world.objects["StatefulSet", "train-worker"]
         world.put(bare_worker(0))
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import SETTINGS, Body, mpi_job
-from tests.unit.controller.world import World, started, writes
+from tests.unit.controller.world import World, settled, started, writes
 
 
 def suspended(*left: Body) -> World:
@@ -84,8 +84,9 @@ class TestAJobThatIsCreatedSuspended:
         assert world.later(60) == []
 
     def test_gets_all_of_them_complete_when_it_is_resumed(self) -> None:
-        world = World(mpi_job(runPolicy={"suspend": True}), settings=replace(SETTINGS, keepers={"keeper": "AAAA"}))
-        world.settle()
+        world = settled(
+            mpi_job(runPolicy={"suspend": True}), settings=replace(SETTINGS, keepers={"keeper": "AAAA"})
+        )
 
         world.change(runPolicy={"suspend": False})
         done = writes(world.settle())

@@ -9,7 +9,7 @@ import pytest
 from mpirt.controller.model.actions import Delete, Patch, Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import REVISION, Body, container, mpi_job, template
-from tests.unit.controller.world import World, started, writes
+from tests.unit.controller.world import World, started, with_workers, writes
 
 NEW = "train-worker-new"
 
@@ -102,9 +102,9 @@ def indices(world: World) -> list[str]:
     ],
 )
 def test_workers_that_kueue_places_by_topology_carry_their_ranks(spec: dict[str, Any], ranks: list[str]) -> None:
-    world = World(placed_by_kueue(**spec))
-    world.settle()
-    world.workers_are(pods.worker(0, phase="Pending"), pods.worker(1, phase="Pending"))
+    world = with_workers(
+        pods.worker(0, phase="Pending"), pods.worker(1, phase="Pending"), job=placed_by_kueue(**spec)
+    )
 
     done = world.settle()
 
@@ -114,9 +114,7 @@ def test_workers_that_kueue_places_by_topology_carry_their_ranks(spec: dict[str,
 
 
 def test_a_worker_that_comes_back_gets_its_label_again() -> None:
-    world = World(placed_by_kueue())
-    world.settle()
-    world.workers_are(pods.worker(0), pods.worker(1))
+    world = with_workers(job=placed_by_kueue())
     world.settle()
 
     world.workers_are(pods.worker(0), pods.worker(1, phase="Pending"))
@@ -126,9 +124,7 @@ def test_a_worker_that_comes_back_gets_its_label_again() -> None:
 
 
 def test_a_worker_that_is_on_its_way_out_gets_none() -> None:
-    world = World(placed_by_kueue())
-    world.settle()
-    world.workers_are(pods.worker(0, deleted=60), pods.worker(1))
+    world = with_workers(pods.worker(0, deleted=60), pods.worker(1), job=placed_by_kueue())
     world.settle()
 
     assert indices(world) == ["", "1"]
@@ -142,9 +138,7 @@ def test_other_workers_cost_no_write() -> None:
 
 
 def test_a_refused_label_is_not_asked_for_again_at_once_and_holds_nothing_up() -> None:
-    world = World(placed_by_kueue())
-    world.settle()
-    world.workers_are(pods.worker(0), pods.worker(1))
+    world = with_workers(job=placed_by_kueue())
     asked = {
         action.digest for action in world.plan().actions if isinstance(action, Patch) and action.kind == "Pod"
     }

@@ -10,7 +10,7 @@ from mpirt.controller.model.spec import JobKey
 from mpirt.controller.observed.pods import event_job, read_failed_create, read_pod, why_not_created
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, mpi_job, time
-from tests.unit.controller.world import RUNS, World, started, writes
+from tests.unit.controller.world import RUNS, settled, started, with_workers, writes
 
 WORKERS, LAUNCHER = ("StatefulSet", "train-worker"), ("Job", "train-launcher")
 WORKERS_NOT_READY = (False, "MPIJobWorkersNotReady")
@@ -121,9 +121,7 @@ class TestWhichJobAnEventConcerns:
 
 class TestAJob:
     def test_names_the_worker_and_the_reason_until_it_is_made(self) -> None:
-        world = World()
-        world.settle()
-        world.workers_are(pods.worker(0, created=5))
+        world = with_workers(pods.worker(0, created=5))
         world.put(failed_create(WORKERS, of_worker(1)))
         world.later(25)
         assert world.condition("Running") == (
@@ -144,8 +142,7 @@ class TestAJob:
     def test_that_is_elastic_begins_with_the_workers_that_can_be_made(
         self, template: str, *, begins: bool
     ) -> None:
-        world = World(mpi_job(elastic={"minReplicas": 1}))
-        world.settle()
+        world = settled(mpi_job(elastic={"minReplicas": 1}))
         worker, workers = pods.worker(0, created=5), world.get("StatefulSet")
         made_from = template or workers["spec"]["template"]["metadata"]["annotations"]["mpirt.dev/template"]
         worker["metadata"]["annotations"] = {"mpirt.dev/template": made_from}
@@ -159,9 +156,7 @@ class TestAJob:
         assert ("create Job" in writes(done)) is begins
 
     def test_names_the_reason_of_its_launchers(self) -> None:
-        world = World()
-        world.settle()
-        world.workers_are(pods.worker(0), pods.worker(1))
+        world = with_workers()
         world.settle()
 
         world.put(failed_create(LAUNCHER, of_launcher()))
