@@ -12,7 +12,7 @@ kubelets overwrite the pod's own reason and message with how these ended.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -193,7 +193,7 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
         unscheduled=_unscheduled(conditions.get("PodScheduled", {})),
         cut_off=_cut_off(conditions, spec),
         disruption=podobjects.disruption(conditions),
-        containers=tuple(_all_containers(status, spec)),
+        containers=tuple(_containers(status, spec)),
     )
 
 
@@ -203,12 +203,9 @@ def with_cause(before: Body, now: Body) -> Body:
 
     The object itself doesn't show that, and the clocks of a node and of the API server tell no order.
     """
-    was_going = "deletionTimestamp" in before["metadata"] and not _is_over(before)
+    was_over = before.get("status", {}).get("phase") in _OVER
+    was_going = "deletionTimestamp" in before["metadata"] and not was_over
     return {**now, _ENDED_BY_DELETION: True} if was_going or before.get(_ENDED_BY_DELETION) else now
-
-
-def _is_over(body: Body) -> bool:
-    return body.get("status", {}).get("phase") in _OVER
 
 
 def kind_and_name(reference: Body) -> str:
@@ -217,7 +214,7 @@ def kind_and_name(reference: Body) -> str:
 
 
 def _unscheduled(condition: Body) -> str:
-    if condition.get("status", "") != "False":
+    if condition.get("status") != "False":
         return ""
     return f"{text(condition, 'reason')}: {text(condition, 'message')}"
 
@@ -228,23 +225,13 @@ def _cut_off(conditions: Mapping[str, Body], spec: Body) -> datetime | None:
     return moment(conditions["Ready"], "lastTransitionTime") if is_lost else None
 
 
-def _sidecars(spec: Body) -> frozenset[str]:
-    """Return the names of the init containers that continue to run beside the others."""
-    return frozenset(
-        row.get("name", "") for row in spec.get("initContainers", ()) if row.get("restartPolicy") == "Always"
-    )
-
-
-def _all_containers(status: Body, spec: Body) -> list[Container]:
-    init = _containers(status, "initContainerStatuses", _sidecars(spec))
-    return [*init, *_containers(status, "containerStatuses")]
-
-
-def _containers(status: Body, group: str, sidecars: frozenset[str] = frozenset()) -> list[Container]:
-    return [
-        _container(row, init=group.startswith("init"), sidecar=row.get("name", "") in sidecars)
-        for row in status.get(group, ())
-    ]
+def _containers(status: Body, spec: Body) -> Iterator[Container]:
+    # Init containers that continue to run beside the others.
+    sidecars = {row["name"] for row in spec.get("initContainers", ()) if row.get("restartPolicy") == "Always"}
+    for row in status.get("initContainerStatuses", ()):
+        yield _container(row, init=True, sidecar=row["name"] in sidecars)
+    for row in status.get("containerStatuses", ()):
+        yield _container(row, init=False, sidecar=False)
 
 
 def _container(row: Body, *, init: bool, sidecar: bool) -> Container:
