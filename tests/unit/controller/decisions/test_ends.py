@@ -70,6 +70,7 @@ class TestAFinishedJobNeverGetsAPodAgain:
         assert workers["updateStrategy"] == {"type": "OnDelete"}
         there = sorted(name for kind, name in world.objects if kind == "Pod")
         assert there == ["train-launcher-1", "train-worker-0", "train-worker-1"]
+        assert world.job["status"]["replicaStatuses"]["Worker"]["active"] == 2
 
     def test_it_costs_one_write(self) -> None:
         world = started()
@@ -78,19 +79,13 @@ class TestAFinishedJobNeverGetsAPodAgain:
 
         assert writes(world.done)[-3:] == ["tell MPIJobSucceeded", "status", "patch StatefulSet"]
 
-    def test_workers_that_are_kept_are_not_rolled(self) -> None:
+    def test_workers_that_are_kept_are_not_rolled_even_by_an_edit_of_the_job(self) -> None:
         world = succeeded("None")
 
         world.workers_are(pods.worker(0), pods.worker(1), revision="train-worker-over")
+        world.change(**mpi_job(worker=template(container("worker", image="mpi:5")))["spec"])
 
         assert "delete Pod" not in writes(world.later(60))
-
-    def test_an_edit_of_the_job_makes_no_worker_possible(self) -> None:
-        world = succeeded("None")
-
-        world.change(**mpi_job(worker=template(container("worker", image="mpi:5")))["spec"])
-        world.later(60)
-
         assert world.get("StatefulSet")["spec"]["template"]["spec"]["priorityClassName"] == "mpirt-job-is-over"
 
     def test_their_statefulset_does_not_come_back(self) -> None:
@@ -98,13 +93,6 @@ class TestAFinishedJobNeverGetsAPodAgain:
         del world.objects["StatefulSet", "train-worker"]
 
         assert "create StatefulSet" not in writes(world.later(60))
-
-    def test_kept_workers_are_counted(self) -> None:
-        world = succeeded("None")
-
-        world.later(30)
-
-        assert world.job["status"]["replicaStatuses"]["Worker"]["active"] == 2
 
     def test_kept_workers_go_when_the_policy_is_changed(self) -> None:
         world = succeeded("None")
@@ -134,30 +122,19 @@ class TestAKeptWorkerThatIsLost:
         assert owners == [
             {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "train", "uid": "uid-of-train"}
         ]
-
-    def test_is_no_longer_counted_and_the_others_are(self) -> None:
-        world = with_a_lost_worker()
-        world.later(60)
-
         assert world.job["status"]["replicaStatuses"]["Worker"]["active"] == 1
         assert world.later(3600) == []
 
-    def test_leaves_a_pod_of_an_earlier_job_of_the_name_alone(self) -> None:
+    @pytest.mark.parametrize(("created", "owners"), [(-60, 0), (1, 1)], ids=["of an earlier job", "of this job"])
+    def test_takes_with_it_what_the_statefulset_of_this_job_had_lost_by_then(
+        self, created: float, owners: int
+    ) -> None:
         world = with_a_lost_worker()
-        world.put(pods.worker(7, created=-60, owner=""))
+        world.put(pods.worker(7, created=created, owner=""))
 
         world.later(60)
 
-        assert world.objects["Pod", "train-worker-7"]["metadata"]["ownerReferences"] == []
-
-    def test_takes_one_with_it_that_the_statefulset_had_lost_by_then(self) -> None:
-        world = with_a_lost_worker()
-        world.put(pods.worker(7, owner=""))
-
-        world.later(60)
-
-        [owner] = world.objects["Pod", "train-worker-7"]["metadata"]["ownerReferences"]
-        assert owner["uid"] == "uid-of-train"
+        assert len(world.objects["Pod", "train-worker-7"]["metadata"]["ownerReferences"]) == owners
 
     def test_makes_no_difference_while_it_is_on_its_way_out(self) -> None:
         world = succeeded("None")
@@ -223,8 +200,14 @@ class TestADeadline:
         assert world.get("Job")["spec"]["activeDeadlineSeconds"] == 1
         assert world.later(60) == []
 
-    def test_does_not_count_while_the_job_is_suspended(self) -> None:
-        world = settled(mpi_job(runPolicy={"activeDeadlineSeconds": 100, "suspend": True}))
+    @pytest.mark.parametrize("is_over", [True, False], ids=["over", "suspended"])
+    def test_does_not_count_while_the_job_does_not_run(self, *, is_over: bool) -> None:
+        world = started(runPolicy={"activeDeadlineSeconds": 100})
+        if is_over:
+            world.finish(succeeded=1)
+        else:
+            world.change(runPolicy={"activeDeadlineSeconds": 100, "suspend": True})
+            world.settle()
 
         assert world.later(200) == []
 
@@ -238,19 +221,15 @@ class TestADeadline:
         assert world.condition("Running")[1] == "MPIJobWorkersNotReady"
         assert world.plan().again == at(world.seconds + 100)
 
-    def test_is_no_matter_once_the_job_is_over(self) -> None:
-        world = started(runPolicy={"activeDeadlineSeconds": 100})
-        world.finish(succeeded=1)
 
-        assert world.later(200) == []
+FAILED = pods.launcher(phase="Failed", conditions={}, containers=[pods.ended("mpi", 1, since=12, at=14)])
 
 
 class TestWaitingForTheCauseOfAnEnd:
     def test_holds_up_no_healing(self) -> None:
         world = started(runPolicy={"backoffLimit": 0})
         world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.given_up(-60), deleted=0))
-        failed = pods.ended("mpi", 1, since=12, at=14)
-        world.launcher_is(pods.launcher(phase="Failed", conditions={}, containers=[failed]), failed=1)
+        world.launcher_is(FAILED, failed=1)
 
         done = world.settle()
 
@@ -259,8 +238,7 @@ class TestWaitingForTheCauseOfAnEnd:
 
     def test_holds_up_no_suspension(self) -> None:
         world = started(runPolicy={"backoffLimit": 0})
-        failed = pods.ended("mpi", 1, since=12, at=14)
-        world.launcher_is(pods.launcher(phase="Failed", conditions={}, containers=[failed]), failed=1)
+        world.launcher_is(FAILED, failed=1)
         world.change(runPolicy={"backoffLimit": 0, "suspend": True})
 
         assert {"delete Job", "delete StatefulSet"} <= set(writes(world.settle()))

@@ -8,14 +8,19 @@ import pytest
 
 from mpirt.controller.model.actions import Plan, Rejection
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import at, container, mpi_job, template
+from tests.unit.controller.jobs import Body, at, container, mpi_job, template
 from tests.unit.controller.world import World, settled, started, writes
+
+
+def of_another(kind: str, name: str, *owners: Body) -> Body:
+    references = [{**owner, "uid": "anothers", "controller": True} for owner in owners]
+    return {"kind": kind, "metadata": {"name": name, "namespace": "ml", "ownerReferences": references}}
 
 
 class TestWhatCantBeDone:
     def test_an_object_of_somebody_elses_is_left_alone_and_told_of(self) -> None:
         world = World()
-        world.put({"kind": "ConfigMap", "metadata": {"name": "train-config", "namespace": "ml", "uid": "x"}})
+        world.put(of_another("ConfigMap", "train-config"))
 
         world.settle()
 
@@ -30,16 +35,7 @@ class TestWhatCantBeDone:
 
     def test_and_the_job_goes_on_when_the_name_is_free(self) -> None:
         world = World()
-        world.put(
-            {
-                "kind": "Service",
-                "metadata": {
-                    "name": "train",
-                    "namespace": "ml",
-                    "ownerReferences": [{"kind": "Tenant", "name": "ann", "uid": "x", "controller": True}],
-                },
-            }
-        )
+        world.put(of_another("Service", "train", {"kind": "Tenant", "name": "ann"}))
         world.settle()
         assert "belongs to Tenant ann" in world.condition("Running")[2]
 
@@ -50,16 +46,7 @@ class TestWhatCantBeDone:
 
     def test_what_is_left_of_an_earlier_job_of_the_name_is_waited_for(self) -> None:
         world = World()
-        world.put(
-            {
-                "kind": "Role",
-                "metadata": {
-                    "name": "train-launcher",
-                    "namespace": "ml",
-                    "ownerReferences": [{"kind": "MPIJob", "name": "train", "uid": "before", "controller": True}],
-                },
-            }
-        )
+        world.put(of_another("Role", "train-launcher", {"kind": "MPIJob", "name": "train"}))
 
         world.settle()
 
@@ -71,9 +58,7 @@ class TestWhatCantBeDone:
     def test_an_account_of_that_name_is_no_matter_if_none_is_wanted(self) -> None:
         launcher = template(container("mpi"), serviceAccountName="train-launcher")
         world = World(mpi_job(launcher=launcher))
-        world.put(
-            {"kind": "ServiceAccount", "metadata": {"name": "train-launcher", "namespace": "ml", "uid": "x"}}
-        )
+        world.put(of_another("ServiceAccount", "train-launcher"))
 
         world.settle()
 
