@@ -132,13 +132,13 @@ class TestImportRules:
             ),
             pytest.param(
                 "mpirt/discover/main.py",
-                "import mpirt.controller.decisions.plan",
+                "import mpirt.controller.decisions.decide",
                 "discover may import agent, backoff, errors, fields, hosts, kubeapi, names, objects, podobjects, "
                 "processes, values of mpirt, but not controller",
                 id="discover and controller",
             ),
             pytest.param(
-                "mpirt/controller/decisions/plan.py",
+                "mpirt/controller/decisions/decide.py",
                 "from mpirt.rsh.argv import parse",
                 "controller may import account, backoff, errors, fields, hosts, keeper, kubeapi, launchenv, "
                 "names, objects, podobjects, values of mpirt, but not rsh",

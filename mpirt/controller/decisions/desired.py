@@ -41,7 +41,7 @@ from mpirt.controller.model.actions import Delete, Manifest
 from mpirt.controller.model.attempts import History, dump_history
 from mpirt.controller.model.kinds import VOLCANO, GangScheduler
 from mpirt.controller.model.objectnames import HISTORY_ANNOTATION, worker_number
-from mpirt.controller.model.reading import number, table
+from mpirt.controller.model.reading import number
 from mpirt.controller.model.spec import Creation, JobSpec, Scheduling, Settings
 from mpirt.controller.observed.facts import JobEnd, Observed, is_dead
 from mpirt.controller.observed.pods import why_not_created
@@ -101,26 +101,22 @@ def _now(least: int, observed: Observed) -> int:
     live = observed.live(kinds.POD_GROUP)
     if live is None or not any(pod.phase == "Running" for pod in observed.launchers):
         return least
-    before = number(table(live.body, "spec"), "minMember")
+    before = number(live.spec, "minMember")
     return min(least, before) if before > 0 else least
 
 
 def _without_effect(spec: JobSpec, policy: Scheduling, settings: Settings) -> Iterator[str]:
     """Yield a sentence for each setting that has no effect, beginning with its path."""
     gang, is_member = settings.gang_scheduler, least_members(spec, settings) > 0
-    for name in _given(policy):
-        if why := _why_unused(name, gang, is_member=is_member):
-            yield f"{_POLICY}.{name}: has no effect: {why}"
-
-
-def _given(policy: Scheduling) -> list[str]:
     given = {
         "minAvailable": policy.least,
         "queue": policy.queue,
         "minResources": policy.resources,
         "scheduleTimeoutSeconds": policy.timeout,
     }
-    return [name for name, value in given.items() if value]
+    for name, value in given.items():
+        if value and (why := _why_unused(name, gang, is_member=is_member)):
+            yield f"{_POLICY}.{name}: has no effect: {why}"
 
 
 def _why_unused(name: str, gang: GangScheduler | None, *, is_member: bool) -> str:
@@ -161,11 +157,8 @@ def _expected(spec: JobSpec, observed: Observed, owned: set[str]) -> set[str]:
     if workers is None or role is None:
         return set()
     absent = (named_workers(spec.key.name, role.body) & set(spec.workers.names)) - owned
-    return {name for name in absent if not _is_blocked(name, workers.uid, observed)}
-
-
-def _is_blocked(name: str, workers: str, observed: Observed) -> bool:
-    return bool(why_not_created(observed.failed_creates, workers, observed.workers, name))
+    failed, made = observed.failed_creates, observed.workers
+    return {name for name in absent if not why_not_created(failed, workers.uid, made, name)}
 
 
 def wanted_objects(

@@ -1,24 +1,43 @@
 """
-The difference between the desired and the actual state of an object.
+The difference between the desired and the actual state of an object, and of the workers' pods.
 
-Owns: which sections of each kind are ours, how they are compared, and the patch that corrects them. No I/O.
+Owns: which sections of each kind are ours, how they are compared, and the patch that corrects them; when all
+workers of an old template are deleted at once, and the labels that show workers' ranks to other programs. No I/O.
 
 Sections that the API server stores unchanged are compared as a whole, so that additions are drift, too; of long
 ones the cache has digests. It rewrites pod templates: a template is compared by the digest of what the user wrote,
 and by the generation, which every edit raises.
+
+A StatefulSet replaces one worker after the other, each when the previous one is Ready, which keeps an elastic job
+running. Any other job can't run until all workers are new. The StatefulSet keeps the strategy RollingUpdate, which
+means the same in every version of Kubernetes (maxUnavailable needs a feature gate in most), and so it updates its
+pods even if no controller runs; the controller only deletes them sooner. Its pods share the labels of its
+template, so each can be labelled with its rank only once it exists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mpirt import names
+from mpirt.controller.manifests.workers import worker_indices
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Delete, Manifest, Operation, Patch, is_object, pointer
+from mpirt.controller.model.actions import (
+    Action,
+    Delete,
+    Manifest,
+    Operation,
+    Patch,
+    WriteStatus,
+    is_object,
+    pointer,
+)
 from mpirt.controller.model.objectnames import GENERATION_ANNOTATION, TEMPLATE_ANNOTATION
-from mpirt.controller.model.reading import digest, rows, table
-from mpirt.controller.observed.facts import Live, digest_of
+from mpirt.controller.model.reading import digest, rows, table, text
+from mpirt.controller.model.spec import JobSpec
+from mpirt.controller.observed.facts import Live, Observed, digest_of, is_behind, is_of_revision
 from mpirt.controller.observed.slim import digested
 
 _Path = tuple[str, ...]
@@ -180,3 +199,50 @@ def _at(body: Mapping[str, Any], path: _Path) -> Any:
     for name in path:
         found = found.get(name) if isinstance(found, Mapping) else None
     return found
+
+
+# One digest for all of these patches: if one pod may not be labelled, none may.
+_QUESTION = digest(names.KUBEFLOW_INDEX_LABEL)
+
+
+def replaced_workers(spec: JobSpec, observed: Observed, changes: Iterable[Action]) -> list[Action]:
+    """
+    Return the deletions of all workers that the StatefulSet is about to replace.
+
+    Empty while `changes` has an action on the StatefulSet: a manual edit creates a new revision, too, and is
+    undone before it costs a worker.
+    """
+    workers = observed.live(kinds.STATEFUL_SET)
+    if spec.workers.elastic is not None or workers is None or is_behind(workers) or observed.end is not None:
+        return []
+    knows_its_revision = bool(text(workers.status, "updateRevision"))
+    if not knows_its_revision or any(_concerns(change, kinds.STATEFUL_SET) for change in changes):
+        return []
+    return [
+        Delete(kinds.POD, pod.name, pod.uid, "the workers' template was changed")
+        for pod in observed.workers
+        if pod.deleted is None and not is_of_revision(workers, pod)
+    ]
+
+
+def _concerns(change: Action, kind: str) -> bool:
+    return not isinstance(change, WriteStatus) and change.kind == kind
+
+
+def label_ranks(spec: JobSpec, observed: Observed) -> list[Patch]:
+    """Return the patches that set missing rank labels; empty while a rejection of one is remembered."""
+    if any(rejection.digest == _QUESTION for rejection in observed.rejections):
+        return []
+    wanted = worker_indices(spec)
+    path = pointer("metadata", "labels", names.KUBEFLOW_INDEX_LABEL)
+    return [
+        Patch(
+            kinds.POD,
+            pod.name,
+            (is_object(pod.uid), {"op": "add", "path": path, "value": wanted[pod.name]}),
+            "Kueue places ranks by this label",
+            _QUESTION,
+        )
+        for pod in observed.workers
+        if pod.index != wanted.get(pod.name, pod.index) and pod.deleted is None
+    ]

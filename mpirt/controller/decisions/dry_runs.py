@@ -17,7 +17,7 @@ from datetime import timedelta
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.workers import stateful_set, worker_pod
 from mpirt.controller.messages.causes import whose
-from mpirt.controller.messages.status import Obstacle
+from mpirt.controller.messages.readiness import Obstacle
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Create, Manifest, Rejection
 from mpirt.controller.model.conditions import Reason

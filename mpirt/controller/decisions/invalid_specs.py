@@ -29,18 +29,10 @@ from mpirt.controller.messages.causes import STOPS
 from mpirt.controller.messages.events import status_actions
 from mpirt.controller.messages.status import failed_status, invalid_status
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import (
-    Action,
-    Delete,
-    Patch,
-    Plan,
-    earliest,
-    is_object,
-    pointer,
-)
+from mpirt.controller.model.actions import Action, Delete, Patch, Plan, earliest, is_object, pointer
 from mpirt.controller.model.attempts import Stop
 from mpirt.controller.model.conditions import Reason
-from mpirt.controller.model.reading import number, table
+from mpirt.controller.model.reading import number
 from mpirt.controller.model.spec import CleanPods, RunPolicy
 from mpirt.controller.observed.facts import JobEnd, Observed
 from mpirt.controller.observed.history import history
@@ -105,7 +97,7 @@ def _stopped_launcher(run: RunPolicy, observed: Observed) -> Iterator[Action]:
     job = observed.live(kinds.JOB)
     if job is None or observed.end is not None:
         return
-    is_ending = number(table(job.body, "spec"), _DEADLINE) == _AT_ONCE
+    is_ending = number(job.spec, _DEADLINE) == _AT_ONCE
     if is_suspended(run, observed):
         yield removal(job, STOPS[Stop.SUSPENDED])
     elif is_overdue(run, observed) and not is_ending:

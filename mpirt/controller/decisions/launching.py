@@ -21,23 +21,10 @@ from mpirt.controller.manifests.supporting import owner_reference
 from mpirt.controller.messages.causes import STOPS
 from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import (
-    Action,
-    Create,
-    Delete,
-    Find,
-    Manifest,
-    Patch,
-    Plan,
-    is_object,
-    pointer,
-)
+from mpirt.controller.model.actions import Action, Create, Delete, Find, Manifest, Patch, Plan, is_object, pointer
 from mpirt.controller.model.attempts import Stop
 from mpirt.controller.model.conditions import Type
-from mpirt.controller.model.objectnames import (
-    HOSTS_ANNOTATION,
-    object_name,
-)
+from mpirt.controller.model.objectnames import HOSTS_ANNOTATION, object_name
 from mpirt.controller.model.reading import digest, table, text
 from mpirt.controller.model.spec import Creation, JobSpec, Settings
 from mpirt.controller.observed.facts import RUN, Live, Observed, outdated
@@ -50,14 +37,18 @@ def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, work
     if job is not None and job.deleting:
         return []
     if observed.end is not None:
-        return [] if job is None else _kept(spec, job)
+        # Of a finished launcher Job only the owner reference still matters.
+        return [] if job is None else _if_any(owner_correction(owner_reference(spec.owner), job))
     if job is None:
         awaits_verdict = observed.disbelieved is not None and not _is_written(Stop.WORKER_LOST, spec, observed)
         return [] if spec.run.suspended or awaits_verdict else _made(spec, observed, settings, workers)
     if (stop := _stop(spec, observed, job)) is not None:
         return [removal(job, STOPS[stop])] if _is_written(stop, spec, observed) else []
-    changed = correction(_wanted(spec, observed, settings), job)
-    return [] if changed is None else [changed]
+    return _if_any(correction(_wanted(spec, observed, settings), job))
+
+
+def _if_any(action: Action | None) -> list[Action]:
+    return [] if action is None else [action]
 
 
 def _wanted(spec: JobSpec, observed: Observed, settings: Settings) -> Manifest:
@@ -68,7 +59,8 @@ def _wanted(spec: JobSpec, observed: Observed, settings: Settings) -> Manifest:
 def _made(spec: JobSpec, observed: Observed, settings: Settings, workers: Readiness) -> list[Action]:
     """Return the creation of the launcher Job if it is time, and what makes way for it."""
     wanted = _wanted(spec, observed, settings)
-    made = Create(with_hosts(wanted, spec), _why(spec, workers), digest(wanted))
+    why = "launcherCreationPolicy is AtStartup" if spec.launcher.creation is Creation.AT_STARTUP else str(workers)
+    made = Create(with_hosts(wanted, spec), why, digest(wanted))
     return [*_ended_previous(observed), *([made] if is_time(spec, workers) else [])]
 
 
@@ -90,19 +82,9 @@ def _is_written(stop: Stop, spec: JobSpec, observed: Observed) -> bool:
             return not observed.status.is_true(Type.RUNNING)
 
 
-def _kept(spec: JobSpec, job: Live) -> list[Action]:
-    """Return the correction of a finished launcher Job: only its owner reference still matters."""
-    changed = owner_correction(owner_reference(spec.owner), job)
-    return [] if changed is None else [changed]
-
-
 def is_time(spec: JobSpec, workers: Readiness) -> bool:
     """Whether enough workers are Ready for the launcher to be created."""
     return spec.launcher.creation is Creation.AT_STARTUP or workers.ready >= spec.workers.needed
-
-
-def _why(spec: JobSpec, workers: Readiness) -> str:
-    return str(workers) if spec.launcher.creation is Creation.WHEN_READY else "launcherCreationPolicy is AtStartup"
 
 
 def removal(job: Live, why: str) -> Delete:

@@ -79,6 +79,6 @@ def _has_started(observed: Observed) -> bool:
     if observed.launchers or observed.previous_launchers or any(pod.name == name for pod in observed.bare):
         return True
     job, status = observed.mine.get(kinds.JOB), observed.status
-    if job is not None and any(number(table(job.body, "status"), count) for count in _COUNTS):
+    if job is not None and any(number(job.status, count) for count in _COUNTS):
         return True
     return status.launcher != Counts() or status.is_true(Type.RUNNING) or status.is_true(Type.RESTARTING)

@@ -25,16 +25,7 @@ from mpirt.controller.messages.events import status_actions
 from mpirt.controller.messages.readiness import readiness
 from mpirt.controller.messages.status import failed_status
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import (
-    Action,
-    Delete,
-    Operation,
-    Patch,
-    Plan,
-    earliest,
-    is_object,
-    pointer,
-)
+from mpirt.controller.model.actions import Action, Delete, Operation, Patch, Plan, earliest, is_object, pointer
 from mpirt.controller.model.attempts import Disbelieved
 from mpirt.controller.model.conditions import Reason, Type
 from mpirt.controller.model.objectnames import GAVE_UP, GAVE_UP_ANNOTATION, PATIENCE_ANNOTATION
@@ -184,7 +175,8 @@ def judged(spec: JobSpec | None, run: RunPolicy, observed: Observed) -> Observed
     if known is not None and known.job == job.uid:
         return replace(observed, disbelieved=known)
     end = observed.launcher_end
-    if end is None or not end.succeeded or observed.is_over or not _needs_every_worker(spec, run):
+    needs_every_worker = not run.tolerates_losses if spec is None else spec.needs_every_worker
+    if end is None or not end.succeeded or observed.is_over or not needs_every_worker:
         return observed
     happened = history(spec, overlooking(observed))
     if happened.last is None or losses(spec, observed, happened.last) is None:
@@ -199,10 +191,6 @@ def with_retries_left(spec: JobSpec, observed: Observed) -> JobSpec:
     if known is None:
         return spec
     return replace(spec, run=replace(spec.run, retries=max(0, spec.run.retries - known.failures)))
-
-
-def _needs_every_worker(spec: JobSpec | None, run: RunPolicy) -> bool:
-    return not run.tolerates_losses if spec is None else spec.needs_every_worker
 
 
 def plan_at_limit(

@@ -24,8 +24,8 @@ from mpirt.controller.model.attempts import How, PodEnd
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, job_selector
 from mpirt.controller.model.reading import Body, digest, table, text
 from mpirt.controller.model.spec import Owner, Settings
-from mpirt.controller.observed.deaths import launcher_end
 from mpirt.controller.observed.facts import Live
+from mpirt.controller.observed.history import launcher_end
 from mpirt.controller.observed.observe import Cached, DepartedPods, read_live
 from mpirt.controller.observed.pods import Pod, evictions, read_pod
 

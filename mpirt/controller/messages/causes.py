@@ -14,8 +14,8 @@ from datetime import timedelta
 
 from mpirt import names
 from mpirt.controller.model.attempts import Attempt, History, How, PodEnd, Stop
-from mpirt.controller.observed.deaths import failure
 from mpirt.controller.observed.facts import JobEnd
+from mpirt.controller.observed.history import failure
 from mpirt.controller.observed.pods import EVICTED, Container, Pod
 
 ON_ITS_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})

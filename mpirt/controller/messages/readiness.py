@@ -30,11 +30,11 @@ from mpirt.controller.observed.pods import Pod, why_not_created
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
-    """Why a worker can't be created."""
+class Obstacle:
+    """What keeps a job from being acted on, or a worker from being created."""
 
     reason: Reason
-    why: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _troubles(spec: JobSpec, roster: Roster, observed: Observed, names: Sequence
             yield f"{name} does not exist yet"
 
 
-def blocked(spec: JobSpec, roster: Roster, observed: Observed) -> dict[str, Blocked]:
+def blocked(spec: JobSpec, roster: Roster, observed: Observed) -> dict[str, Obstacle]:
     """Return the workers that can't be created before something else changes, each with the reason."""
     strangers = {one.name: one for one in observed.strangers if not is_leftover(one, observed)}
     refused = {one.digest: one.message for one in observed.rejections}
@@ -114,17 +114,17 @@ def blocked(spec: JobSpec, roster: Roster, observed: Observed) -> dict[str, Bloc
     for name in roster.awaited:
         if name in strangers:
             why = f"pod {name} exists and {whose(strangers[name].owner_name)}"
-            found[name] = Blocked(Reason.EXISTS, why)
+            found[name] = Obstacle(Reason.EXISTS, why)
         elif name not in taken and (message := refused.get(pod_shape(spec, name, roster))):
-            found[name] = Blocked(Reason.REFUSED, message)
+            found[name] = Obstacle(Reason.REFUSED, message)
     return found
 
 
-def blocked_text(found: Mapping[str, Blocked]) -> list[str]:
+def blocked_text(found: Mapping[str, Obstacle]) -> list[str]:
     """Return a sentence for each reason."""
     names: dict[str, list[str]] = {}
     for name, one in found.items():
-        names.setdefault(one.why, []).append(name)
+        names.setdefault(one.message, []).append(name)
     return [f"{_first(of)} can't be created: {why}" for why, of in names.items()]
 
 

@@ -10,18 +10,18 @@ history.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from enum import Enum, auto
 
 from mpirt import names
 from mpirt.controller.messages import causes
 from mpirt.controller.messages.causes import trouble
-from mpirt.controller.messages.readiness import Readiness
+from mpirt.controller.messages.readiness import Obstacle, Readiness
 from mpirt.controller.model import kinds
 from mpirt.controller.model.attempts import History, Stop
 from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type
-from mpirt.controller.model.reading import shortened, table
+from mpirt.controller.model.reading import shortened
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import JobEnd, Observed, launcher_counts, outdated, worker_counts
 from mpirt.controller.observed.pods import Pod, why_not_created
@@ -45,22 +45,6 @@ class State(Enum):
     FINISHED = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Obstacle:
-    """What keeps a job from being acted on."""
-
-    reason: Reason
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """The readiness of a job's workers, and the obstacle in its way."""
-
-    workers: Readiness
-    obstacle: Obstacle | None
-
-
 def state_of(spec: JobSpec, observed: Observed) -> State:
     """Return the job's state, by its objects and by whether it has run before."""
     if observed.end is not None:
@@ -75,9 +59,11 @@ def state_of(spec: JobSpec, observed: Observed) -> State:
     return State.RESTARTING if has_run else State.STARTING
 
 
-def job_status(spec: JobSpec, observed: Observed, history: History, progress: Progress) -> JobStatus:
-    """Return the new status of a job with a valid spec."""
-    before, workers, obstacle = observed.status, progress.workers, progress.obstacle
+def job_status(
+    spec: JobSpec, observed: Observed, history: History, workers: Readiness, obstacle: Obstacle | None
+) -> JobStatus:
+    """Return the new status of a job with a valid spec; `obstacle`: what is in its way."""
+    before = observed.status
     state, end, launcher = state_of(spec, observed), observed.end, observed.running_launcher
     said = {Type.CREATED: _created(spec), **_past(observed, history)}
     match state:
@@ -261,7 +247,7 @@ def launcher_suspended(observed: Observed) -> str:
     The condition Running has it in place of the message about a missing launcher pod.
     """
     job = observed.live(kinds.JOB)
-    if job is None or table(job.body, "spec").get("suspend") is not True:
+    if job is None or job.spec.get("suspend") is not True:
         return ""
     return (
         f"launcher Job {job.name} is suspended (spec.suspend is true); {names.CONTROLLER} never sets this field, "

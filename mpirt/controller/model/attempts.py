@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from mpirt.controller.model.reading import Body, moment, number, rows, table, text, write_time
+from mpirt.controller.model.reading import Body, given, moment, number, rows, table, text
 
 KEPT_ATTEMPTS = 5
 """How many attempts are kept. A job may have hundreds; people ask for the last ones."""
@@ -143,11 +143,6 @@ class History:
         return not has_news and not self.rerun and len(self.attempts) <= 1
 
 
-def write_attempts(history: History) -> list[dict[str, Any]]:
-    """Return the attempts as a list for the status."""
-    return [_attempt(one) for one in history.attempts]
-
-
 def read_history(body: Body) -> History | None:
     """Return the history in a status; None if it holds none, for example because the CRD drops the field."""
     if not isinstance(body.get("attempts"), list):
@@ -159,12 +154,13 @@ def read_history(body: Body) -> History | None:
 
 def write_history(history: History) -> dict[str, Any]:
     """Return the fields of a status that hold the history."""
-    return {
-        "attempts": write_attempts(history),
-        **({"attemptsForgotten": history.forgotten} if history.forgotten else {}),
-        **({"rerun": history.rerun} if history.rerun else {}),
-        **({"disbelieved": _disbelieved(history.disbelieved)} if history.disbelieved else {}),
-    }
+    attempts = [_attempt(one) for one in history.attempts]
+    rest = given(
+        attemptsForgotten=history.forgotten or None,
+        rerun=history.rerun,
+        disbelieved=history.disbelieved and asdict(history.disbelieved),
+    )
+    return {"attempts": attempts, **rest}
 
 
 def dump_history(history: History) -> str:
@@ -182,26 +178,17 @@ def load_history(written: str) -> History | None:
 
 
 def _attempt(one: Attempt) -> dict[str, Any]:
-    row: dict[str, Any] = {"launcher": one.launcher}
-    if one.node:
-        row["node"] = one.node
-    times = {"creationTime": one.created, "startTime": one.started}
-    row |= {name: write_time(when) for name, when in times.items() if when is not None}
-    if one.stopped is not None:
-        row["stopped"] = str(one.stopped)
-    if one.workers:
-        row["workers"] = one.workers
-    if one.ended is not None:
-        row["end"] = _end(one.ended)
-    if one.deaths:
-        row["deaths"] = [_end(death) for death in one.deaths]
-    if one.more:
-        row["moreDeaths"] = one.more
-    return row
-
-
-def _disbelieved(one: Disbelieved) -> dict[str, Any]:
-    return {"job": one.job, "failures": one.failures, "final": one.final}
+    return given(
+        launcher=one.launcher,
+        node=one.node,
+        creationTime=one.created,
+        startTime=one.started,
+        stopped=one.stopped and str(one.stopped),
+        workers=one.workers,
+        end=one.ended and _end(one.ended),
+        deaths=[_end(death) for death in one.deaths],
+        moreDeaths=one.more or None,
+    )
 
 
 def _read_disbelieved(row: Body) -> Disbelieved | None:
@@ -209,14 +196,17 @@ def _read_disbelieved(row: Body) -> Disbelieved | None:
 
 
 def _end(one: PodEnd) -> dict[str, Any]:
-    row: dict[str, Any] = {"pod": one.pod, "how": str(one.how), "reportedBy": one.reporter}
-    texts = {"node": one.node, "container": one.container, "reason": one.reason, "message": one.message}
-    row |= {name: value for name, value in texts.items() if value}
-    if one.code is not None:
-        row["code"] = one.code
-    if one.at is not None:
-        row["time"] = write_time(one.at)
-    return row
+    return given(
+        pod=one.pod,
+        how=str(one.how),
+        reportedBy=one.reporter,
+        node=one.node,
+        container=one.container,
+        reason=one.reason,
+        message=one.message,
+        code=one.code,
+        time=one.at,
+    )
 
 
 def _read_attempt(row: Body) -> Attempt:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 
 from mpirt.controller.model.attempts import History
 from mpirt.controller.model.roster import Roster
@@ -121,7 +122,8 @@ class Counts:
     failed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+# Without slots, which would leave no place for what is computed once.
+@dataclass(frozen=True)
 class JobStatus:
     """The whole status of a job."""
 
@@ -139,7 +141,7 @@ class JobStatus:
     running: tuple[str, ...] = ()
     """The names of the workers that run; only for jobs whose status lists them."""
 
-    @property
+    @cached_property
     def is_finished(self) -> bool:
         """Whether the status says that the job is over."""
         return self.is_true(Type.SUCCEEDED) or self.is_true(Type.FAILED)

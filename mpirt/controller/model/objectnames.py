@@ -48,8 +48,6 @@ WORKERS_ANNOTATION = f"{names.PREFIX}/workers"
 GENERATION_ANNOTATION = f"{names.PREFIX}/generation"
 # On the StatefulSet: whether workers of an earlier one still exist, whose names its own pods can't have yet.
 EARLIER_ANNOTATION = f"{names.PREFIX}/earlier-workers"
-
-
 # On the ConfigMap: the job's history, if the CRD drops it from the status.
 HISTORY_ANNOTATION = f"{names.PREFIX}/history"
 # On a TrainingJob, for Arena: how many seconds it may wait for its workers, and whether that was too long for it.
@@ -58,6 +56,11 @@ GAVE_UP_ANNOTATION = "job-supervisor.kube-ai.io/job-status"
 GAVE_UP = "timeout"
 # On a launcher pod: the digest of the list of hosts that it has read last.
 HOSTS_ANNOTATION = f"{names.PREFIX}/hosts"
+# The labels of mpi-operator v1 and of et-operator: the group, and the names of those for job and role.
+_EARLIER_LABELS: Mapping[str, tuple[str, str, str]] = {
+    kinds.MPI_JOB: (names.KUBEFLOW_GROUP, names.KUBEFLOW_V1_JOB_LABEL, names.KUBEFLOW_V1_ROLE_LABEL),
+    kinds.TRAINING_JOB: (names.TRAINING_GROUP, names.TRAINING_JOB_LABEL, names.TRAINING_ROLE_LABEL),
+}
 # In the ConfigMap: how many workers a launcher pod waits for.
 NEEDED_KEY = "workers-needed"
 
@@ -65,6 +68,11 @@ NEEDED_KEY = "workers-needed"
 def object_name(kind: str, job: str) -> str:
     """Return the name of the job's object of that kind."""
     return job + _SUFFIX[kind]
+
+
+def object_names(job: str) -> dict[str, str]:
+    """Return the names of all of the job's objects, by kind."""
+    return {kind: job + suffix for kind, suffix in _SUFFIX.items()}
 
 
 def job_of(kind: str, name: str) -> str:
@@ -116,26 +124,8 @@ def template_labels(kind: str, job: str, role: str) -> dict[str, str]:
 
     No selector uses the latter: pods of an earlier version of the controller lack them.
     """
-    return {**pod_labels(kind, job, role), **_EARLIER_LABELS[kind](job, role)}
-
-
-def _of_mpi_operator_v1(job: str, role: str) -> dict[str, str]:
-    return {
-        names.KUBEFLOW_V1_GROUP_LABEL: names.KUBEFLOW_GROUP,
-        names.KUBEFLOW_V1_JOB_LABEL: job,
-        names.KUBEFLOW_V1_ROLE_LABEL: role,
-    }
-
-
-def _of_et_operator(job: str, role: str) -> dict[str, str]:
-    return {
-        names.KUBEFLOW_V1_GROUP_LABEL: names.TRAINING_GROUP,
-        names.TRAINING_JOB_LABEL: job,
-        names.TRAINING_ROLE_LABEL: role,
-    }
-
-
-_EARLIER_LABELS = {kinds.MPI_JOB: _of_mpi_operator_v1, kinds.TRAINING_JOB: _of_et_operator}
+    group, of_job, of_role = _EARLIER_LABELS[kind]
+    return {**pod_labels(kind, job, role), names.KUBEFLOW_V1_GROUP_LABEL: group, of_job: job, of_role: role}
 
 
 def selector(labels: Mapping[str, str]) -> str:

@@ -41,7 +41,8 @@ _LONGEST = 100 * 365 * 24 * 3600
 
 def moment(body: Body, name: str) -> datetime | None:
     """Return the time in a field; None if it is missing or invalid."""
-    return parse_time(text(body, name))
+    found = body.get(name)
+    return parse_time(found) if isinstance(found, str) else None
 
 
 def uid_of(body: Body) -> str:
@@ -71,6 +72,12 @@ def duration(seconds: int) -> timedelta:
 def write_time(when: datetime) -> str:
     """Return a time as Kubernetes writes it: whole seconds, UTC."""
     return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """Return the fields that are set: not None, nor an empty text or list. Times are as Kubernetes writes them."""
+    written = ((name, write_time(of) if isinstance(of, datetime) else of) for name, of in fields.items())
+    return {name: of for name, of in written if of not in (None, "", [])}
 
 
 def shortened(message: str, most: int) -> str:

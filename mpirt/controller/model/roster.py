@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Any
 
 from mpirt.controller.model.objectnames import worker_name, worker_number
-from mpirt.controller.model.reading import Body, moment, number, rows, table, text, texts, write_time
+from mpirt.controller.model.reading import Body, given, moment, number, rows, table, text, texts
 
 
 class Source(StrEnum):
@@ -169,17 +169,15 @@ _SOURCES = frozenset(Source)
 
 def write_roster(roster: Roster) -> dict[str, Any]:
     """Return the fields of a status that hold the roster."""
-    rest: dict[str, Any] = {"highestNumber": roster.highest, "replicas": roster.replicas}
-    if roster.pending:
-        rest["pending"] = list(roster.pending)
-    if roster.change is not None:
-        rest["change"] = _change(roster.change)
-    if roster.drains:
-        rest["drains"] = [_drain(one) for one in roster.drains]
-    if roster.replaced:
-        rest["replaced"] = roster.replaced
-    if roster.replaced_at is not None:
-        rest["replacedTime"] = write_time(roster.replaced_at)
+    rest = given(
+        highestNumber=roster.highest,
+        replicas=roster.replicas,
+        pending=[*roster.pending],
+        change=roster.change and _change(roster.change),
+        drains=[_drain(one) for one in roster.drains],
+        replaced=roster.replaced or None,
+        replacedTime=roster.replaced_at,
+    )
     return {_NAMES: list(roster.names), _REST: rest}
 
 
@@ -201,13 +199,17 @@ def read_roster(status: Body) -> Roster | None:
 
 
 def _change(change: Change) -> dict[str, Any]:
-    row: dict[str, Any] = {"source": str(change.source), "since": write_time(change.since)}
-    row |= {name: value for name, value in (("name", change.name), ("uid", change.uid)) if value}
-    row |= {name: list(of) for name, of in (("leaving", change.leaving), ("joining", change.joining)) if of}
-    if change.seconds is not None:
-        row["timeout"] = change.seconds
-    row |= {name: True for name, of in (("force", change.force), ("committed", change.committed)) if of}
-    return row
+    return given(
+        source=str(change.source),
+        since=change.since,
+        name=change.name,
+        uid=change.uid,
+        leaving=[*change.leaving],
+        joining=[*change.joining],
+        timeout=change.seconds,
+        force=change.force or None,
+        committed=change.committed or None,
+    )
 
 
 def _read_change(row: Body) -> Change | None:
@@ -228,14 +230,14 @@ def _read_change(row: Body) -> Change | None:
 
 
 def _drain(drain: Drain) -> dict[str, Any]:
-    row: dict[str, Any] = {"worker": drain.name, "source": str(drain.source), "why": drain.why}
-    if drain.until is not None:
-        row["until"] = write_time(drain.until)
-    if drain.after:
-        row["after"] = drain.after
-    if drain.committed:
-        row["committed"] = True
-    return row
+    return given(
+        worker=drain.name,
+        source=str(drain.source),
+        why=drain.why,
+        until=drain.until,
+        after=drain.after,
+        committed=drain.committed or None,
+    )
 
 
 def _read_drain(row: Body) -> Drain | None:

@@ -130,7 +130,8 @@ class BarePods:
     """Which workers there are by the job's status; None before its first status."""
 
 
-@dataclass(frozen=True, slots=True)
+# Here and below without slots, which would leave no place for what is computed once.
+@dataclass(frozen=True)
 class Workers:
     """The pods in which ranks run and for which the launcher waits: a set of names, whatever creates the pods."""
 
@@ -143,22 +144,22 @@ class Workers:
     leave_cordoned: bool = False
     """Whether workers leave nodes that are cordoned; until they have, a PodDisruptionBudget keeps them."""
 
-    @property
+    @cached_property
     def replicas(self) -> int:
         return len(self.names)
 
-    @property
+    @cached_property
     def needed(self) -> int:
         """How many workers must be Ready for the launcher to start."""
         if self.elastic is None or self.bare is not None:
             return self.replicas
         return min(self.elastic.least, self.replicas)
 
-    @property
+    @cached_property
     def roster(self) -> Roster | None:
         return None if self.bare is None else self.bare.roster
 
-    @property
+    @cached_property
     def hosts(self) -> tuple[str, ...]:
         """The workers that a launcher may use: those that are about to leave are no hosts any more."""
         return self.names if self.roster is None else self.roster.hosts
@@ -215,7 +216,6 @@ class Scheduling:
     """What the members need together, if not what they request."""
 
 
-# Without slots, which would leave no place for the digests: one reconcile reads each of them several times.
 @dataclass(frozen=True, kw_only=True)
 class JobSpec:
     """The whole spec of a job, from which its objects are built."""
@@ -230,16 +230,16 @@ class JobSpec:
     notices: tuple[str, ...] = ()
     """Fields that are not honoured as written, each in a sentence that begins with its path."""
 
-    @property
+    @cached_property
     def key(self) -> JobKey:
         return self.owner.key
 
-    @property
+    @cached_property
     def has_workers(self) -> bool:
         """Whether the job has workers at all."""
         return self.workers.replicas > 0
 
-    @property
+    @cached_property
     def needs_every_worker(self) -> bool:
         """Whether an attempt in which a worker is lost has failed, whatever its launcher's exit code."""
         return self.has_workers and self.workers.elastic is None and not self.run.tolerates_losses
@@ -273,7 +273,7 @@ def _shape(template: Template) -> list[Any]:
     return [dict(template.labels), dict(template.annotations), dict(template.spec), template.main]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Settings:
     """The settings of the controller that apply to all jobs."""
 
@@ -298,7 +298,7 @@ class Settings:
             if not _QUALIFIED.fullmatch(name):
                 raise SpecError(option, f"not a name such as nvidia.com/gpu: {name!r}")
 
-    @property
+    @cached_property
     def gang_scheduler(self) -> GangScheduler | None:
         return GangScheduler(self.gang) if self.gang else None
 

@@ -18,10 +18,9 @@ from mpirt.controller.model.actions import Answer, Rejection
 from mpirt.controller.model.attempts import Disbelieved, History, Stop
 from mpirt.controller.model.conditions import Counts, JobStatus, Reason, Type
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, WORKERS_ANNOTATION
-from mpirt.controller.model.reading import Body, moment, number, table, text
+from mpirt.controller.model.reading import Body, moment, number, rows, table, text
 from mpirt.controller.model.roster import Roster
 from mpirt.controller.model.spec import JobSpec, Owner, Scaler
-from mpirt.controller.observed.departed import end_of
 from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.pods import FailedCreate, Pod
 
@@ -39,6 +38,7 @@ class Live:
     """An object that exists."""
 
     kind: str
+    namespace: str
     name: str
     uid: str
     owner: str
@@ -49,17 +49,9 @@ class Live:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     generation: int
+    spec: Body
+    status: Body
     body: Body
-
-
-@dataclass(frozen=True, slots=True)
-class Rerun:
-    """The job's annotations about running again once it is over."""
-
-    value: str = ""
-    """The value of mpirt.dev/rerun: a new value runs the job again."""
-    when_deleted: bool = False
-    """Whether deleting its launcher Job runs it again, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +79,10 @@ class Observed:
     """Its resourceVersion."""
     history: History | None = None
     """The recorded history; None if there is none, as before the first status."""
-    rerun: Rerun = Rerun()
+    rerun: str = ""
+    """The value of the job's annotation mpirt.dev/rerun: a new value runs the job again once it is over."""
+    rerun_when_deleted: bool = False
+    """Whether deleting its launcher Job runs it again, too."""
     mine: Mapping[str, Live] = field(default_factory=dict)
     """The objects that the job owns, by kind."""
     others: tuple[Live, ...] = ()
@@ -174,7 +169,7 @@ class Observed:
             # It may have succeeded, and is not started again.
             is_unknown = self.gone_job is not None and self.is_missed
             return JobEnd(succeeded=False, reason=Reason.LAUNCHER_GONE, message=_GONE) if is_unknown else None
-        status, row = table(live.body, "status"), end_of(live.body)
+        status, row = live.status, end_of(live.body)
         if row is None:
             return None
         at = moment(status, "completionTime") or moment(row, "lastTransitionTime")
@@ -209,12 +204,12 @@ class Observed:
         """Whether a rerun is requested of a job whose status says that it is over."""
         if not self.status.is_finished:
             return False
-        if self.rerun.when_deleted and kinds.JOB not in self.mine:
+        if self.rerun_when_deleted and kinds.JOB not in self.mine:
             return True
         # Without any record of the finished run, it is unknown whether the value is new.
         has_memory = self.history is not None or kinds.CONFIG_MAP in self.mine
         answered = self.history.rerun if self.history is not None else ""
-        return has_memory and self.rerun.value not in ("", answered)
+        return has_memory and self.rerun not in ("", answered)
 
     @cached_property
     def is_reopened(self) -> bool:
@@ -237,7 +232,13 @@ class Observed:
         earlier = 0 if known is None else known.failures
         if live is None or (known is not None and known.job == live.uid):
             return earlier
-        return earlier + number(table(live.body, "status"), "failed")
+        return earlier + number(live.status, "failed")
+
+
+def end_of(job: Body) -> Body | None:
+    """Return the condition by which a batch/v1 Job has ended; None if it has not."""
+    ends = [row for row in rows(table(job, "status"), "conditions") if text(row, "status") == "True"]
+    return next((row for row in ends if text(row, "type") in ("Complete", "Failed")), None)
 
 
 def _written_end(status: JobStatus) -> JobEnd:
@@ -248,8 +249,8 @@ def _written_end(status: JobStatus) -> JobEnd:
 
 def digest_of(live: Live, annotation: str) -> str:
     """Return the digest in an object's annotation or, if that was stripped, in its template's."""
-    template = table(live.body, "spec", "template", "metadata", "annotations")
-    return live.annotations.get(annotation) or text(template, annotation)
+    found = live.annotations.get(annotation)
+    return found or text(table(live.spec, "template", "metadata", "annotations"), annotation)
 
 
 def names_taken(observed: Observed) -> set[str]:
@@ -308,12 +309,12 @@ def is_forgotten(spec: JobSpec, observed: Observed) -> bool:
 
 def is_behind(workers: Live) -> bool:
     """Whether a StatefulSet's status is behind its spec. In old Kubernetes it is while a pod can't be created."""
-    return number(table(workers.body, "status"), "observedGeneration") < workers.generation
+    return number(workers.status, "observedGeneration") < workers.generation
 
 
 def is_of_revision(workers: Live, pod: Pod) -> bool:
     """Whether a pod was created from the template that its StatefulSet has seen last."""
-    return pod.revision == text(table(workers.body, "status"), "updateRevision")
+    return pod.revision == text(workers.status, "updateRevision")
 
 
 def outdated(spec: JobSpec, live: Live) -> Stop | None:
@@ -339,7 +340,7 @@ def launcher_counts(observed: Observed, *, suspended: bool) -> Counts:
     """
     live = observed.mine.get(kinds.JOB)
     is_believed = live is not None and observed.disbelieved is None
-    succeeded = number(table(live.body, "status"), "succeeded") if live is not None and is_believed else 0
+    succeeded = number(live.status, "succeeded") if live is not None and is_believed else 0
     pods = (*observed.launchers, *observed.previous_launchers)
     active = _placed(pods) if suspended else sum(pod.phase == "Running" for pod in pods)
     counts = Counts(active, succeeded, observed.failures)

@@ -1,9 +1,13 @@
 """
-The history of a job, kept up to date, and whether a worker was lost while a launcher ran.
+How pods ended, the history of a job, kept up to date, and whether a worker was lost while a launcher ran.
 
-Owns: merging what is observed now into what is recorded. A replacement pod shows nothing of the pod before it, so
-what was recorded stays. The recorded end of a launcher may be replaced by one that says more; only its loss with
-its node is withdrawn, if the node reports again.
+Owns: what counts as the end of a launcher and as the death of a worker. Of a worker's containers only the main one
+counts, whatever its exit code: what ran in it has ended with it. A log shipper that restarts, an init container
+that completes and a sidecar that is ended after the others end no job.
+
+Owns as well: merging what is observed now into what is recorded. A replacement pod shows nothing of the pod
+before it, so what was recorded stays. The recorded end of a launcher may be replaced by one that says more; only
+its loss with its node is withdrawn, if the node reports again.
 
 Losses are found by a digest of the workers' containers at the begin of an attempt. What counts is which containers
 there are, not when something happened: the clocks of two nodes tell no order. A launcher may start its commands
@@ -15,17 +19,96 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 
-from mpirt.account import Account, read
+from mpirt.account import SAYS, Account, read, without_data
 from mpirt.controller.model import kinds
 from mpirt.controller.model.attempts import KEPT_ATTEMPTS, KEPT_DEATHS, Attempt, History, How, PodEnd, Stop
 from mpirt.controller.model.objectnames import MOST_WORKERS, worker_names
-from mpirt.controller.model.reading import digest
+from mpirt.controller.model.reading import digest, shortened
 from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.deaths import container_death, launcher_end, worker_death
 from mpirt.controller.observed.facts import Observed, is_behind, is_dead, is_of_revision, outdated
-from mpirt.controller.observed.pods import Pod
+from mpirt.controller.observed.pods import EVICTED, Container, Ended, Pod
+
+_ANY_TIME = datetime.max.replace(tzinfo=UTC)
+# The most that a kubelet keeps of a container's last lines, and more than its message about an eviction.
+LONGEST_WORDS = 2048
+
+
+def launcher_end(pod: Pod, main: str) -> PodEnd | None:
+    """Return how a launcher's pod ended, or is ending, with its last lines; None while it is neither."""
+    if found := _pod_end(pod):
+        return found
+    if not pod.is_over:
+        return None
+    ends = [(one, one.ended) for one in pod.main_first(main) if one.ended is not None and not one.sidecar]
+    if pod.phase == "Succeeded":
+        return next((_exited(pod, one, end) for one, end in ends), PodEnd(pod.name, How.EXITED, pod.node, code=0))
+    failed = next((_exited(pod, one, end) for one, end in ends if end.code != 0), None)
+    return failed or PodEnd(pod.name, How.FAILED, pod.node, at=pod.ended)
+
+
+def worker_death(pod: Pod, main: str, since: datetime) -> PodEnd | None:
+    """Return how a worker, or its main container, died since then; None if neither did."""
+    if pod.gone is not None and pod.gone < since:
+        return None
+    if pod.is_over and pod.ended_by_deletion and not pod.reason:
+        return _deletion(pod)
+    return _pod_end(pod) or container_death(pod, main, since)
+
+
+def container_death(pod: Pod, main: str, since: datetime, until: datetime = _ANY_TIME) -> PodEnd | None:
+    """Return how the main container of a worker died between two moments; None if it didn't."""
+    for one in pod.decisive(main):
+        for end in (one.ended, one.before):
+            if end is not None and end.at is not None and since <= end.at <= until:
+                return _exited(pod, one, end)
+    return None
+
+
+def failure(pod: Pod) -> PodEnd:
+    """Return how a pod failed as a whole, or was evicted."""
+    how = How.EVICTED if pod.reason == EVICTED else How.FAILED
+    reason = "" if how is How.EVICTED else pod.reason
+    message = shortened(pod.message, LONGEST_WORDS)
+    return PodEnd(pod.name, how, pod.node, reason=reason, message=message, at=pod.ended)
+
+
+def _pod_end(pod: Pod) -> PodEnd | None:
+    """Return the end of the pod as a whole (failed, lost or deleted); None if there is none."""
+    if pod.reason:
+        return failure(pod)
+    if pod.is_over:
+        return None
+    if pod.cut_off is not None:
+        return PodEnd(pod.name, How.NODE_LOST, pod.node, at=pod.cut_off)
+    return _deletion(pod) if pod.was_deleted else None
+
+
+def _deletion(pod: Pod) -> PodEnd:
+    at = pod.asked_to_end or (pod.gone.replace(microsecond=0) if pod.gone else None)
+    return PodEnd(pod.name, How.DELETED, pod.node, reason=pod.disruption, at=at)
+
+
+def _exited(pod: Pod, one: Container, end: Ended) -> PodEnd:
+    if end.is_lost:
+        return PodEnd(pod.name, How.NODE_LOST, pod.node, one.name, end.code, end.reason, at=end.at)
+    return PodEnd(
+        pod.name,
+        How.EXITED,
+        pod.node,
+        one.name,
+        end.code,
+        end.reason,
+        shortened(_cause_first(end.message), LONGEST_WORDS),
+        end.at,
+    )
+
+
+def _cause_first(lines: str) -> str:
+    """Move the lines of mpirt-rsh before the rest: the job's own output, and the launcher's comments on it."""
+    kept: Iterable[str] = sorted(without_data(lines).splitlines(), key=lambda line: not line.startswith(SAYS))
+    return "\n".join(kept)
 
 
 def workers_now(spec: JobSpec, observed: Observed) -> str:
@@ -125,7 +208,7 @@ def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False
     Without a spec, the current attempt gets no deaths: some may be intended.
     """
     if observed.is_reopened:
-        return History(rerun=observed.rerun.value)
+        return History(rerun=observed.rerun)
     known = observed.history or History()
     if observed.is_over:
         return replace(known, attempts=_with_late_news(spec, observed, known.attempts))
@@ -138,7 +221,7 @@ def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False
             attempts[-1] = without_leaving(spec, observed, attempts[-1])
     kept = _with_late_news(spec, observed, tuple(attempts))
     dropped = max(0, len(kept) - KEPT_ATTEMPTS)
-    happened = History(kept[dropped:], known.forgotten + dropped, observed.rerun.value, known.disbelieved)
+    happened = History(kept[dropped:], known.forgotten + dropped, observed.rerun, known.disbelieved)
     return _judged(spec, observed, happened)
 
 

@@ -22,20 +22,15 @@ from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.objectnames import (
     HISTORY_ANNOTATION,
     object_name,
+    object_names,
     worker_name,
     worker_number,
 )
-from mpirt.controller.model.reading import Body, moment, number, table, text, version_of
+from mpirt.controller.model.reading import Body, moment, table, text, version_of
 from mpirt.controller.model.spec import JobKey, Owner, Scaler, Settings
-from mpirt.controller.observed.facts import Live, Observed, Rerun
+from mpirt.controller.observed.facts import Live, Observed
 from mpirt.controller.observed.nodes import Signal
-from mpirt.controller.observed.pods import (
-    Pod,
-    evictions,
-    kind_and_name,
-    read_failed_create,
-    read_pod,
-)
+from mpirt.controller.observed.pods import Pod, evictions, kind_and_name, read_failed_create, read_pod
 
 Cached = Mapping[str, Iterable[Body]]
 """Objects by kind. Objects of other jobs do no harm; two of the same kind and name do."""
@@ -71,14 +66,17 @@ def observe(
     """Return what is known about the job in `body`, from the cached objects."""
     named = _named(owner.key, cached)
     mine = {live.kind: live for live in named if live.owner == owner.uid}
+    metadata = body["metadata"]
+    annotations = table(metadata, "annotations")
     observed = Observed(
         owner=owner,
-        created=moment(table(body, "metadata"), "creationTimestamp"),
+        created=moment(metadata, "creationTimestamp"),
         status=status,
         now=around.now,
         version=version_of(body),
         history=_history(status, mine.get(kinds.CONFIG_MAP)),
-        rerun=_read_rerun(table(body, "metadata", "annotations")),
+        rerun=text(annotations, names.RERUN_ANNOTATION),
+        rerun_when_deleted=annotations.get(names.RERUN_WHEN_DELETED_ANNOTATION) == "true",
         mine=mine,
         others=tuple(live for live in named if live.owner != owner.uid),
         strangers=_strangers(owner, cached),
@@ -102,15 +100,16 @@ def _with_pods(observed: Observed, cached: Cached, departed: DepartedPods) -> Ob
     gone = [read_pod(body, evicted=evicted, gone=at) for body, at in departed]
     workers = sorted((pod for pod in pods if pod.role == names.WORKER), key=lambda pod: worker_number(pod.name))
     launchers = sorted((pod for pod in pods if pod.role == names.LAUNCHER), key=_age)
-    maker, job = _workers_maker(owner, mine), mine.get(kinds.JOB)
+    maker = _maker(names.WORKER, kinds.STATEFUL_SET, owner, mine)
+    launcher = _maker(names.LAUNCHER, kinds.JOB, owner, mine)
     return replace(
         observed,
         workers=tuple(pod for pod in workers if maker.made(pod)),
         departed_launchers=tuple(pod for pod in gone if pod.role == names.LAUNCHER),
         departed=tuple(pod for pod in gone if maker.made(pod)),
         previous_workers=tuple(pod for pod in workers if maker.is_previous(pod)),
-        launchers=tuple(pod for pod in launchers if _owns(job, pod)),
-        previous_launchers=tuple(pod for pod in launchers if _launcher_maker(owner.key, job).is_previous(pod)),
+        launchers=tuple(pod for pod in launchers if launcher.made(pod)),
+        previous_launchers=tuple(pod for pod in launchers if launcher.is_previous(pod)),
         bare=tuple(pod for pod in pods if pod.owner == owner.uid and not maker.made(pod)),
     )
 
@@ -130,7 +129,7 @@ def _strangers(owner: Owner, cached: Cached) -> tuple[Live, ...]:
 
 
 def _has_name_of_worker(body: Body, key: JobKey) -> bool:
-    name = text(table(body, "metadata"), "name")
+    name: str = body["metadata"].get("name", "")
     return name == worker_name(key.name, worker_number(name))
 
 
@@ -143,59 +142,45 @@ def _history(status: JobStatus, config_map: Live | None) -> History | None:
 
 def _named(key: JobKey, cached: Cached) -> list[Live]:
     """Return the objects that have the names of the job's own, with any owner."""
-    return [
-        read_live(kind, found)
-        for kind in kinds.OWNED
-        for found in cached.get(kind, ())
-        if _is_at(found, key.namespace, object_name(kind, key.name))
-    ]
-
-
-def _read_rerun(annotations: Body) -> Rerun:
-    when_deleted = text(annotations, names.RERUN_WHEN_DELETED_ANNOTATION) == "true"
-    return Rerun(text(annotations, names.RERUN_ANNOTATION), when_deleted)
+    found = (read_live(kind, body) for kind in kinds.OWNED for body in cached.get(kind, ()))
+    own = object_names(key.name)
+    return [live for live in found if live.name == own[live.kind] and live.namespace == key.namespace]
 
 
 def read_live(kind: str, body: Body) -> Live:
     """Read an object as the cache has it."""
-    metadata = table(body, "metadata")
+    metadata = body.get("metadata", {})
     owner = podobjects.controller(metadata)
     return Live(
         kind=kind,
-        name=text(metadata, "name"),
-        uid=text(metadata, "uid"),
-        owner=text(owner, "uid"),
+        namespace=metadata.get("namespace", ""),
+        name=metadata.get("name", ""),
+        uid=metadata.get("uid", ""),
+        owner=owner.get("uid", ""),
         owner_name=kind_and_name(owner),
         deleting="deletionTimestamp" in metadata,
-        labels=table(metadata, "labels"),
-        annotations=table(metadata, "annotations"),
-        generation=number(metadata, "generation"),
+        labels=metadata.get("labels", {}),
+        annotations=metadata.get("annotations", {}),
+        generation=metadata.get("generation", 0),
+        spec=body.get("spec", {}),
+        status=body.get("status", {}),
         body=body,
     )
 
 
 def job_key(body: Body) -> JobKey | None:
     """Return the job that an object's labels name, with any owner; None if they name none."""
-    metadata = table(body, "metadata")
-    labels = table(metadata, "labels")
-    name = text(labels, names.KUBEFLOW_JOB_LABEL)
-    kind = text(labels, names.JOB_KIND_LABEL) or kinds.MPI_JOB
-    return JobKey(kind, text(metadata, "namespace"), name) if name else None
-
-
-def _is_at(body: Body, namespace: str, name: str) -> bool:
-    metadata = table(body, "metadata")
-    return text(metadata, "namespace") == namespace and text(metadata, "name") == name
-
-
-def _owns(live: Live | None, pod: Pod) -> bool:
-    return live is not None and pod.owner == live.uid
+    metadata = body["metadata"]
+    labels = metadata.get("labels", {})
+    name, kind = labels.get(names.KUBEFLOW_JOB_LABEL), labels.get(names.JOB_KIND_LABEL) or kinds.MPI_JOB
+    return JobKey(kind, metadata.get("namespace", ""), name) if name else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
     """The object that controls the pods of a role."""
 
+    role: str
     uid: str
     """Empty if there is none."""
     name: str
@@ -207,7 +192,7 @@ class _Maker:
 
     def made(self, pod: Pod) -> bool:
         is_ours = bool(pod.template) or not self.marks
-        return bool(self.uid) and pod.owner == self.uid and pod.role == names.WORKER and is_ours
+        return bool(self.uid) and pod.owner == self.uid and pod.role == self.role and is_ours
 
     def is_previous(self, pod: Pod) -> bool:
         """Whether the pod was created, and perhaps orphaned, by an earlier object with the name of this one."""
@@ -215,17 +200,12 @@ class _Maker:
         return is_of_that_name and (not self.uid or pod.owner != self.uid)
 
 
-def _workers_maker(owner: Owner, mine: Mapping[str, Live]) -> _Maker:
-    name = object_name(kinds.STATEFUL_SET, owner.key.name)
-    if owner.kind in kinds.WITH_BARE_WORKERS:
-        return _Maker(owner.uid, f"{owner.kind} {owner.key.name}", f"{name}-", marks=True)
-    live = mine.get(kinds.STATEFUL_SET)
-    return _Maker("" if live is None else live.uid, f"{kinds.STATEFUL_SET} {name}", f"{name}-")
-
-
-def _launcher_maker(key: JobKey, job: Live | None) -> _Maker:
-    name = object_name(kinds.JOB, key.name)
-    return _Maker("" if job is None else job.uid, f"{kinds.JOB} {name}", f"{name}-")
+def _maker(role: str, kind: str, owner: Owner, mine: Mapping[str, Live]) -> _Maker:
+    """Return what controls the pods of a role: the object of that kind or, of bare workers, the job itself."""
+    name, live = object_name(kind, owner.key.name), mine.get(kind)
+    if kind == kinds.STATEFUL_SET and owner.kind in kinds.WITH_BARE_WORKERS:
+        return _Maker(role, owner.uid, f"{owner.kind} {owner.key.name}", f"{name}-", marks=True)
+    return _Maker(role, "" if live is None else live.uid, f"{kind} {name}", f"{name}-")
 
 
 def _is_pod_of(key: JobKey, body: Body) -> bool:
@@ -239,8 +219,8 @@ def _is_copy(body: Body, key: JobKey) -> bool:
     A pod that a controller has created keeps its generateName when it is orphaned. A pod with the name of a worker
     is in that worker's way, with any owner, and does not count as a copy.
     """
-    metadata = table(body, "metadata")
-    if podobjects.controller(metadata) or text(metadata, "generateName"):
+    metadata = body["metadata"]
+    if podobjects.controller(metadata) or metadata.get("generateName"):
         return False
     return not _has_name_of_worker(body, key)
 

@@ -12,14 +12,14 @@ kubelets overwrite the pod's own reason and message with how these ended.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from mpirt import names, podobjects
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import HOSTS_ANNOTATION, TEMPLATE_ANNOTATION, job_of
-from mpirt.controller.model.reading import Body, duration, moment, number, rows, table, text
+from mpirt.controller.model.reading import Body, duration, moment, table, text
 from mpirt.controller.model.spec import JobKey
 
 # Where the cache says that a pod has ended because it was deleted.
@@ -158,33 +158,34 @@ class Pod:
 
 def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: datetime | None = None) -> Pod:
     """Read a pod object, the last one if the pod is `gone`; `evicted` says why nodes evicted pods, by uid."""
-    metadata, spec, status = table(body, "metadata"), table(body, "spec"), table(body, "status")
+    metadata, spec, status = (body.get(part, {}) for part in ("metadata", "spec", "status"))
     conditions = podobjects.conditions(status)
-    labels, owner = table(metadata, "labels"), podobjects.controller(metadata)
-    uid, reason, message = text(metadata, "uid"), text(status, "reason"), text(status, "message")
+    labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
+    owner, owners = podobjects.controller(metadata), metadata.get("ownerReferences", ())
+    uid, reason, message = metadata.get("uid", ""), status.get("reason", ""), status.get("message", "")
     if not reason and evicted is not None and uid in evicted:
         reason, message = EVICTED, evicted[uid]
     return Pod(
-        name=text(metadata, "name"),
+        name=metadata.get("name", ""),
         uid=uid,
-        owner=text(owner, "uid"),
+        owner=owner.get("uid", ""),
         owner_name=kind_and_name(owner),
-        owners=frozenset(text(row, "uid") for row in rows(metadata, "ownerReferences")),
-        role=text(labels, names.KUBEFLOW_ROLE_LABEL),
-        index=text(labels, names.KUBEFLOW_INDEX_LABEL),
-        revision=text(labels, names.REVISION_LABEL),
-        held=podobjects.annotation(metadata, names.DRAINING_ANNOTATION),
-        held_since=moment(table(metadata, "annotations"), names.DRAINING_SINCE_ANNOTATION),
-        template=podobjects.annotation(metadata, TEMPLATE_ANNOTATION),
-        hosts=podobjects.annotation(metadata, HOSTS_ANNOTATION),
-        phase=text(status, "phase"),
+        owners=frozenset(row["uid"] for row in owners),
+        role=labels.get(names.KUBEFLOW_ROLE_LABEL, ""),
+        index=labels.get(names.KUBEFLOW_INDEX_LABEL, ""),
+        revision=labels.get(names.REVISION_LABEL, ""),
+        held=annotations.get(names.DRAINING_ANNOTATION, ""),
+        held_since=moment(annotations, names.DRAINING_SINCE_ANNOTATION),
+        template=annotations.get(TEMPLATE_ANNOTATION, ""),
+        hosts=annotations.get(HOSTS_ANNOTATION, ""),
+        phase=status.get("phase", ""),
         reason=reason,
         # Some messages of Kubernetes end with a full stop, most don't; our sentences continue after it.
         message=message.rstrip(". \n"),
-        node=text(spec, "nodeName"),
+        node=spec.get("nodeName", ""),
         created=moment(metadata, "creationTimestamp"),
         deleted=(deleted := moment(metadata, "deletionTimestamp")),
-        asked_to_end=deleted and deleted - duration(number(metadata, "deletionGracePeriodSeconds")),
+        asked_to_end=deleted and deleted - duration(metadata.get("deletionGracePeriodSeconds", 0)),
         ended_by_deletion=body.get(_ENDED_BY_DELETION) is True,
         forced=metadata.get("deletionGracePeriodSeconds") == 0,
         gone=gone,
@@ -192,7 +193,7 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
         unscheduled=_unscheduled(conditions.get("PodScheduled", {})),
         cut_off=_cut_off(conditions, spec),
         disruption=podobjects.disruption(conditions),
-        containers=tuple(_all_containers(status, spec)),
+        containers=tuple(_containers(status, spec)),
     )
 
 
@@ -202,21 +203,18 @@ def with_cause(before: Body, now: Body) -> Body:
 
     The object itself doesn't show that, and the clocks of a node and of the API server tell no order.
     """
-    was_going = "deletionTimestamp" in table(before, "metadata") and not _is_over(before)
+    was_over = before.get("status", {}).get("phase") in _OVER
+    was_going = "deletionTimestamp" in before["metadata"] and not was_over
     return {**now, _ENDED_BY_DELETION: True} if was_going or before.get(_ENDED_BY_DELETION) else now
-
-
-def _is_over(body: Body) -> bool:
-    return text(table(body, "status"), "phase") in _OVER
 
 
 def kind_and_name(reference: Body) -> str:
     """Return the kind and name in a reference, for messages; empty if it refers to nothing."""
-    return " ".join(filter(None, (text(reference, "kind"), text(reference, "name"))))
+    return " ".join(filter(None, (reference.get("kind", ""), reference.get("name", ""))))
 
 
 def _unscheduled(condition: Body) -> str:
-    if text(condition, "status") != "False":
+    if condition.get("status") != "False":
         return ""
     return f"{text(condition, 'reason')}: {text(condition, 'message')}"
 
@@ -227,41 +225,31 @@ def _cut_off(conditions: Mapping[str, Body], spec: Body) -> datetime | None:
     return moment(conditions["Ready"], "lastTransitionTime") if is_lost else None
 
 
-def _sidecars(spec: Body) -> frozenset[str]:
-    """Return the names of the init containers that continue to run beside the others."""
-    return frozenset(
-        text(row, "name") for row in rows(spec, "initContainers") if row.get("restartPolicy") == "Always"
-    )
-
-
-def _all_containers(status: Body, spec: Body) -> list[Container]:
-    init = _containers(status, "initContainerStatuses", _sidecars(spec))
-    return [*init, *_containers(status, "containerStatuses")]
-
-
-def _containers(status: Body, group: str, sidecars: frozenset[str] = frozenset()) -> list[Container]:
-    return [
-        _container(row, init=group.startswith("init"), sidecar=text(row, "name") in sidecars)
-        for row in rows(status, group)
-    ]
+def _containers(status: Body, spec: Body) -> Iterator[Container]:
+    # Init containers that continue to run beside the others.
+    sidecars = {row["name"] for row in spec.get("initContainers", ()) if row.get("restartPolicy") == "Always"}
+    for row in status.get("initContainerStatuses", ()):
+        yield _container(row, init=True, sidecar=row["name"] in sidecars)
+    for row in status.get("containerStatuses", ()):
+        yield _container(row, init=False, sidecar=False)
 
 
 def _container(row: Body, *, init: bool, sidecar: bool) -> Container:
-    state = table(row, "state")
-    waiting, terminated = table(state, "waiting"), table(state, "terminated")
+    state = row.get("state", {})
+    waiting, terminated = state.get("waiting", {}), state.get("terminated", {})
     return Container(
-        name=text(row, "name"),
+        name=row.get("name", ""),
         identity=podobjects.container_identity(row),
         init=init,
         sidecar=sidecar,
         ready=row.get("ready") is True,
         running="running" in state,
-        waiting=text(waiting, "reason"),
-        message=text(waiting, "message"),
-        image=text(row, "image"),
-        started=moment(table(state, "running") or terminated, "startedAt"),
+        waiting=waiting.get("reason", ""),
+        message=waiting.get("message", ""),
+        image=row.get("image", ""),
+        started=moment(state.get("running", {}) or terminated, "startedAt"),
         ended=_ended(terminated),
-        before=_ended(table(row, "lastState", "terminated")),
+        before=_ended(row.get("lastState", {}).get("terminated", {})),
     )
 
 
@@ -269,9 +257,9 @@ def _ended(row: Body) -> Ended | None:
     if not row:
         return None
     return Ended(
-        code=number(row, "exitCode"),
-        reason=text(row, "reason"),
-        message=text(row, "message").strip(),
+        code=row.get("exitCode", 0),
+        reason=row.get("reason", ""),
+        message=row.get("message", "").strip(),
         at=moment(row, "finishedAt"),
     )
 

@@ -1,8 +1,13 @@
 """
 The cache of the cluster's objects, by job, filled by informers and by our own writes.
 
-Owns: which of two versions of an object is newer, and finding all objects that concern a job. Uses the lock that
-it is given; no I/O.
+Owns: which of two versions of an object is newer, and finding all objects that concern a job; how long a departed
+pod is remembered, and how a launcher Job was when its deletion was requested. Uses the lock that it is given; no
+I/O.
+
+A StatefulSet deletes a failed pod and creates another of the same name within milliseconds: the next reconcile
+finds a healthy pod, and no cause of the trouble. What ends during a deletion may have been ended by it: a launcher
+may answer the signal with code 0.
 
 The answer to a write of ours is stored like a watch event, so that the next plan sees the change before the watch
 delivers it. Resource versions are numbers and compared as such.
@@ -11,17 +16,17 @@ delivers it. Resource versions are numbers and compared as such.
 from __future__ import annotations
 
 import contextlib
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from mpirt import podobjects
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import earliest
 from mpirt.controller.model.reading import Body, table, text, uid_of, version_of
 from mpirt.controller.model.spec import JobKey
-from mpirt.controller.observed.departed import Departed, GoneJobs
+from mpirt.controller.observed.facts import end_of
 from mpirt.controller.observed.nodes import GoingNodes, Signal
 from mpirt.controller.observed.observe import job_key
 from mpirt.controller.observed.pods import event_job, involved, with_cause
@@ -30,8 +35,77 @@ from mpirt.controller.observed.slim import slim
 # The answer to a write takes seconds to arrive; in that time a cluster deletes some thousands of pods at most.
 _REMEMBERED_REMOVALS = 10_000
 
+# Long enough for two attempts to write its end into the job's status, up to 15 s apart. Then the status keeps it.
+REMEMBERED = timedelta(seconds=30)
+
 _Place = tuple[str, str, str]
 """Kind, namespace, name."""
+
+
+class Departed:
+    """The last state of departed pods, in the order in which they went."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self._gone: deque[tuple[JobKey, Body, datetime]] = deque()
+
+    def add(self, key: JobKey, body: Body) -> None:
+        """Remember a job's pod that is gone now."""
+        now = self._clock()
+        self._forget_old(now)
+        self._gone.append((key, body, now))
+
+    def of(self, key: JobKey, now: datetime) -> list[tuple[Body, datetime]]:
+        """Return a job's departed pods, each with the time at which it was gone."""
+        self._forget_old(now)
+        return [(body, at) for owner, body, at in self._gone if owner == key]
+
+    def forget(self, key: JobKey) -> None:
+        """Forget the pods of a job that is gone."""
+        kept = [each for each in self._gone if each[0] != key]
+        if len(kept) != len(self._gone):
+            self._gone = deque(kept)
+
+    def _forget_old(self, now: datetime) -> None:
+        while self._gone and self._gone[0][2] + REMEMBERED <= now:
+            self._gone.popleft()
+
+
+class GoneJobs:
+    """The last launcher Job of each job that has none, or one that is being deleted."""
+
+    def __init__(self) -> None:
+        self._gone: dict[JobKey, Body] = {}
+
+    def of(self, key: JobKey) -> list[Body]:
+        """Return the Job, if it is known to be deleted: empty if it is unknown how it was before."""
+        return [self._gone[key]] if key in self._gone else []
+
+    def put(self, key: JobKey, before: Body | None, now: Body) -> None:
+        """A Job was created or changed; `before`: as it was known, if it was."""
+        if not _is_deleted(now):
+            self._gone.pop(key, None)
+        elif before is None or uid_of(before) != uid_of(now):
+            self._gone[key] = {} if end_of(now) else now
+        elif not _is_deleted(before):
+            self._gone[key] = before
+
+    def removed(self, key: JobKey, before: Body, last: Body) -> None:
+        """A Job is gone; `before`: as it was known, `last`: as the API server had it in the end."""
+        if not _is_deleted(before):
+            self._gone[key] = before if _is_deleted(last) else last
+
+    def miss(self, key: JobKey) -> None:
+        """There is no Job, and no watch has reported its deletion."""
+        self._gone.setdefault(key, {})
+
+    def forget(self, key: JobKey) -> None:
+        """Forget the launcher Job of a job that is gone."""
+        self._gone.pop(key, None)
+
+
+def _is_deleted(body: Body) -> bool:
+    return "deletionTimestamp" in table(body, "metadata")
 
 
 class Store:

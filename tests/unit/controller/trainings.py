@@ -6,9 +6,8 @@ from typing import Any
 
 from mpirt.controller.dialects.training_job import TRAINING
 from mpirt.controller.model.actions import Action, Answer
-from mpirt.controller.model.reading import write_time
 from tests.unit.controller.jobs import Body, at, container, template, time
-from tests.unit.controller.pods import MADE_BY, running
+from tests.unit.controller.pods import launcher, running
 from tests.unit.controller.world import World, writes
 
 UID = "uid-of-elastic"
@@ -132,34 +131,22 @@ class TrainingWorld(World):
 
     def launcher_starts(self, name: str = "elastic-launcher-1") -> None:
         self.seconds += 5
-        launcher = {
-            "kind": "Pod",
-            "metadata": {
-                "name": name,
-                "namespace": "ml",
-                "uid": f"uid-of-{name}",
-                "generateName": "elastic-launcher-",
-                "creationTimestamp": time(self.seconds),
-                "annotations": dict(self.get("Job")["spec"]["template"]["metadata"]["annotations"]),
-                "labels": {
-                    "training.kubeflow.org/job-name": "elastic",
-                    "training.kubeflow.org/job-role": "launcher",
-                    "mpirt.dev/job-kind": "TrainingJob",
-                },
-                "ownerReferences": [
-                    {**MADE_BY["launcher"], "name": "elastic-launcher", "controller": True,
-                     "uid": self.get("Job")["metadata"]["uid"]}
-                ],
-            },
-            "spec": {"nodeName": "node-2"},
-            "status": {
-                "phase": "Running",
-                "conditions": [{"type": "Ready", "status": "True"}],
-                "containerStatuses": [running("launcher", since=self.seconds)],
-            },
-        }  # fmt: skip
+        job = self.get("Job")
+        body = launcher(
+            name,
+            owner=job["metadata"]["uid"],
+            made_by={"kind": "Job", "name": "elastic-launcher"},
+            created=self.seconds,
+            node="node-2",
+            containers=[running("launcher", since=self.seconds)],
+        )
+        body["metadata"]["labels"] |= {
+            "training.kubeflow.org/job-name": "elastic",
+            "mpirt.dev/job-kind": "TrainingJob",
+        }
+        body["metadata"]["annotations"] = dict(job["spec"]["template"]["metadata"]["annotations"])
         self.get("Job")["status"] = {"active": 1}
-        self.objects["Pod", name] = launcher
+        self.objects["Pod", name] = body
         self.seconds += 5
         self.settle()
 
@@ -239,6 +226,3 @@ def running_job(replicas: int = 2, **job: Any) -> TrainingWorld:
     world = TrainingWorld(training_job(replicas=replicas, **job))
     world.run()
     return world
-
-
-__all__ = ["UID", "TrainingWorld", "pods_of", "running_job", "scaler", "training_job", "write_time"]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from mpirt.controller.decisions.decide import decide
+from mpirt.controller.decisions.decide import JobPlanner
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.model.actions import (
@@ -90,7 +90,7 @@ class World:
             nodes=self.nodes if self.sees_nodes else None,
             heard=heard,
         )
-        return decide(self.dialect, self.job, cached, self.rejections, around)
+        return JobPlanner(self.dialect).decide(self.job, cached, self.rejections, around)
 
     def settle(self) -> list[Action]:
         """Plan and carry out until there is nothing to do."""
@@ -290,6 +290,31 @@ class World:
     def told(self) -> list[str]:
         """The reasons of the events, in order."""
         return [reason for _, reason, _ in self.events]
+
+
+RUNS = "Launcher pod train-launcher-1 runs on node node-1; "
+"""How the condition of a job begins whose launcher runs."""
+
+
+def settled(job: Body | None = None, **more: Any) -> World:
+    """A job for which all is done that there is to do at first."""
+    world = World(job, **more)
+    world.settle()
+    return world
+
+
+def with_workers(*workers: Body, job: Body | None = None) -> World:
+    """The same with these workers, by default with two that are Ready."""
+    world = settled(job)
+    world.workers_are(*(workers or (pods.worker(0), pods.worker(1))))
+    return world
+
+
+def started(**spec: Any) -> World:
+    """A job whose launcher runs."""
+    world = World(mpi_job(**spec))
+    world.start()
+    return world
 
 
 def _has_role(body: Body, role: str) -> bool:

@@ -1,4 +1,4 @@
-"""Lives of jobs whose spec changes, and of those that are suspended and resumed."""
+"""Lives of jobs whose spec changes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import pytest
 
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import container, mpi_job, template, time
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.jobs import container, mpi_job, template
+from tests.unit.controller.world import settled, started, writes
+
+OTHER_LAUNCHER = template(container("mpi", command=["other"]))
+OTHER_WORKER = template(container("worker", image="mpi:5"))
 
 
 @pytest.mark.uncounted
@@ -25,9 +27,7 @@ class TestChanges:
 
     def test_of_the_launchers_template_replace_it(self) -> None:
         world = started()
-        world.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"] = template(
-            container("mpi", command=["other"])
-        )
+        world.change(**mpi_job(launcher=OTHER_LAUNCHER)["spec"])
 
         done = world.settle()
 
@@ -38,7 +38,7 @@ class TestChanges:
 
     def test_of_the_workers_template_roll_them_and_the_launcher_starts_after_that(self) -> None:
         world = started()
-        world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
+        world.change(**mpi_job(worker=OTHER_WORKER)["spec"])
 
         done = world.settle()
 
@@ -51,7 +51,7 @@ class TestChanges:
 
     def test_of_the_workers_template_leave_an_elastic_jobs_launcher_alone(self) -> None:
         world = started(elastic={"minReplicas": 1})
-        world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
+        world.change(**mpi_job(worker=OTHER_WORKER)["spec"])
 
         done = world.settle()
 
@@ -61,7 +61,7 @@ class TestChanges:
     def test_that_the_api_server_refuses_touch_nothing_that_runs(self) -> None:
         world = started()
         world.refuse["train-worker"] = Rejection("StatefulSet", "", "image: Required value", final=True)
-        world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
+        world.change(**mpi_job(worker=OTHER_WORKER)["spec"])
 
         done = world.settle()
 
@@ -77,15 +77,12 @@ class TestChanges:
     def test_of_a_finished_job_start_nothing(self) -> None:
         world = started()
         world.finish(succeeded=1)
-        world.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"] = template(
-            container("mpi", command=["other"])
-        )
+        world.change(**mpi_job(launcher=OTHER_LAUNCHER)["spec"])
 
         assert world.later(60) == []
 
     def test_that_name_an_account_remove_ours(self) -> None:
-        world = World(mpi_job(launcherCreationPolicy="AtStartup"))
-        world.settle()
+        world = settled(mpi_job(launcherCreationPolicy="AtStartup"))
         world.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["serviceAccountName"] = "ann"
 
         done = world.settle()
@@ -94,47 +91,3 @@ class TestChanges:
             "patch RoleBinding",
             "delete ServiceAccount",
         ]
-
-
-class TestSuspension:
-    def test_removes_what_runs_and_says_so(self) -> None:
-        world = started()
-
-        world.change(runPolicy={"suspend": True})
-        done = world.settle()
-
-        released = ["delete StatefulSet", "delete Job", "patch Role"]
-        # The second status says that the pods are gone.
-        assert writes(done) == ["tell MPIJobSuspended", "status", *released, "status"]
-        assert world.state() == "Suspended"
-        assert world.condition("Running") == (False, "MPIJobSuspended", "MPIJob ml/train is suspended.")
-        assert "startTime" not in world.job["status"]
-        assert world.later(60) == []
-
-    def test_of_a_job_that_was_never_started(self) -> None:
-        world = World(mpi_job(runPolicy={"suspend": True}))
-
-        world.settle()
-
-        assert "StatefulSet" not in world.kinds()
-        assert world.state() == "Suspended"
-
-    def test_ends_and_the_job_runs_anew(self) -> None:
-        world = World(mpi_job(runPolicy={"suspend": True}))
-        world.settle()
-
-        world.change(runPolicy={})
-        world.later(60)
-
-        assert world.state() == "Created"
-        assert world.condition("Suspended") == (False, "MPIJobResumed", "The job is resumed.")
-        assert world.told() == ["MPIJobCreated", "MPIJobSuspended", "MPIJobResumed"]
-        assert world.job["status"]["startTime"] == time(60)
-
-    def test_of_a_finished_job_means_nothing(self) -> None:
-        world = started()
-        world.finish(succeeded=1)
-
-        world.change(runPolicy={"suspend": True})
-
-        assert world.later(60) == []

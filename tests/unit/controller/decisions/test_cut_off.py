@@ -9,8 +9,7 @@ import pytest
 
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import container, template, time
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World
+from tests.unit.controller.world import World, started
 
 
 def ends(world: World, kind: str = "Complete") -> None:

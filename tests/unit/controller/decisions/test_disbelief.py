@@ -7,7 +7,7 @@ import pytest
 from mpirt.account import Account, Lost, write
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, mpi_job
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, with_workers, writes
 
 TOLERATES = {"mpirt.dev/tolerates-lost-workers": "true"}
 DELETED = "train-worker-1 was deleted"
@@ -56,9 +56,7 @@ def ends(world: World, launcher: str = "train-launcher-1", *, message: str = "",
 
 
 def test_a_worker_that_ended_before_the_attempt_is_no_loss_whatever_the_clock_of_its_node_says() -> None:
-    world = World(mpi_job(runPolicy={"backoffLimit": 2}))
-    world.settle()
-    world.workers_are(pods.worker(0), started_again(1))
+    world = with_workers(pods.worker(0), started_again(1), job=mpi_job(runPolicy={"backoffLimit": 2}))
     world.settle()
     world.seconds = 15
     world.launcher_is(pods.launcher(containers=[pods.running("mpi", since=12)]), active=1)
@@ -172,15 +170,44 @@ class TestAnAttemptThatHasLostAWorker:
 
 
 class TestALauncherIsBelieved:
-    def test_if_no_worker_was_lost_when_their_nodes_have_had_the_time_to_say_so(self) -> None:
+    @pytest.mark.parametrize(
+        ("account", "patience"),
+        [
+            pytest.param(Account(is_settled=True), 0, id="at once: all its commands have ended"),
+            pytest.param(Account(), 3, id="when nodes have had the time to report a loss"),
+            pytest.param(Account(silent=("train-worker-1",)), 30, id="later: a connection was lost"),
+        ],
+    )
+    def test_if_no_loss_is_reported_in_time(self, account: Account, patience: float) -> None:
         world = running()
-        ends(world)
-        world.settle()
-        assert world.state() == "Running"
+        ends(world, message=write(account))
+        if patience:
+            # It ended a second ago.
+            world.later(patience - 2)
+            assert world.state() == "Running"
 
-        world.later(3)
+        world.later(1 if patience else 0)
 
         assert world.state() == "Succeeded"
+
+    @pytest.mark.parametrize(
+        ("again", "state"),
+        [
+            ({"train-worker-1": "000017"}, "Succeeded"),
+            ({"train-worker-0": "000017"}, "Restarting"),
+            ({"train-worker-1": "000002"}, "Restarting"),
+        ],
+    )
+    def test_only_if_its_last_commands_ran_in_the_workers_that_exist_now(
+        self, again: dict[str, str], state: str
+    ) -> None:
+        world = running()
+        world.worker_went(pods.worker(1, deleted=15))
+        loses(world, successor())
+
+        ends(world, message=write(Account(again=again)), believed=True)
+
+        assert world.state() == state
 
     def test_at_once_if_nothing_says_when_it_ended(self) -> None:
         world = running()
@@ -192,45 +219,14 @@ class TestALauncherIsBelieved:
 
         assert world.state() == "Succeeded"
 
-    def test_at_once_if_it_has_told_that_all_its_commands_have_ended(self) -> None:
-        world = running()
-
-        ends(world, message=write(Account(is_settled=True)))
-        world.settle()
-
-        assert world.state() == "Succeeded"
-
-    def test_later_if_it_had_lost_a_connection_and_did_not_know_why(self) -> None:
-        world = running()
-        ends(world, message=write(Account(silent=("train-worker-1",))))
-        world.later(20)
-        assert world.state() == "Running"
-
-        world.later(10)
-
-        assert world.state() == "Succeeded"
-
-    def test_if_its_last_commands_ran_in_what_there_is_now(self) -> None:
-        world = running()
-        world.worker_went(pods.worker(1, deleted=15))
-        loses(world, successor())
-
-        ends(world, message=write(Account(again={"train-worker-1": "000017"})), believed=True)
-
-        assert world.state() == "Succeeded"
-
-    @pytest.mark.parametrize("again", [{"train-worker-0": "000017"}, {"train-worker-1": "000002"}])
-    def test_not_if_they_ran_elsewhere(self, again: dict[str, str]) -> None:
-        world = running()
-        world.worker_went(pods.worker(1, deleted=15))
-        loses(world, successor())
-
-        ends(world, message=write(Account(again=again)))
-        world.later(3)
-
-        assert world.condition("Restarting")[1] == "WorkerLost"
-
-    def test_if_only_workers_are_gone_that_were_to_go(self) -> None:
+    @pytest.mark.parametrize(
+        ("account", "state"),
+        [
+            pytest.param(Account(), "Succeeded", id="no command ran in them"),
+            pytest.param(Account(silent=("train-worker-1",)), "Restarting", id="a command ran in one"),
+        ],
+    )
+    def test_if_only_workers_are_gone_that_were_to_go(self, account: Account, state: str) -> None:
         world = running()
         world.change(mpiReplicaSpecs=mpi_job(replicas=1)["spec"]["mpiReplicaSpecs"])
         world.settle()
@@ -238,21 +234,10 @@ class TestALauncherIsBelieved:
         world.workers_are(pods.worker(0))
         world.settle()
 
-        ends(world, believed=True)
-
-        assert world.state() == "Succeeded"
-
-    def test_not_if_a_command_ran_in_one_that_was_to_go(self) -> None:
-        world = running()
-        world.change(mpiReplicaSpecs=mpi_job(replicas=1)["spec"]["mpiReplicaSpecs"])
-        world.settle()
-        world.workers_are(pods.worker(0))
-        world.settle()
-
-        ends(world, message=write(Account(silent=("train-worker-1",))))
+        ends(world, message=write(account))
         world.later(30)
 
-        assert world.condition("Restarting")[1] == "WorkerLost"
+        assert world.state() == state
 
     def test_not_if_a_worker_was_lost_before_others_were_to_go(self) -> None:
         world = running()
@@ -286,9 +271,7 @@ class TestALauncherIsBelieved:
         assert world.state() == "Succeeded"
 
     def test_if_the_worker_was_lost_before_it_began(self) -> None:
-        world = World(mpi_job())
-        world.settle()
-        world.workers_are(pods.worker(0), started_again(137))
+        world = with_workers(pods.worker(0), started_again(137), job=mpi_job())
         world.later(5)
         world.launcher_is(pods.launcher(containers=[pods.running("mpi", since=18)]), active=1)
         world.later(10)

@@ -110,30 +110,29 @@ class TestTheOwnerReference:
 
 
 class TestSections:
-    def test_a_rule_that_was_added_goes(self) -> None:
-        def change(body: Body) -> None:
-            body["rules"].append({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]})
-
-        assert operations("Role", change) == [{"op": "add", "path": "/rules", "value": WANTED["Role"]["rules"]}]
-
-    def test_a_file_that_was_added_goes(self) -> None:
-        def change(body: Body) -> None:
-            body["data"]["more"] = ""
-            body["binaryData"] = {"x": ""}
-
-        assert operations("ConfigMap", change) == [
-            {"op": "add", "path": "/data", "value": WANTED["ConfigMap"]["data"]},
-            {"op": "add", "path": "/binaryData", "value": KEEPERS},
+    @pytest.mark.parametrize(
+        ("kind", "change", "written"),
+        [
+            pytest.param("Role", lambda body: body["rules"].append({"verbs": ["*"]}), ["rules"], id="a rule more"),
+            pytest.param(
+                "ConfigMap",
+                lambda body: body.update(data={**body["data"], "more": ""}, binaryData={"x": ""}),
+                ["data", "binaryData"],
+                id="files more",
+            ),
+            pytest.param("RoleBinding", lambda body: body.pop("subjects"), ["subjects"], id="a section less"),
+        ],
+    )
+    def test_that_were_changed_are_written_whole(
+        self, kind: str, change: Callable[[Body], None], written: list[str]
+    ) -> None:
+        assert operations(kind, change) == [
+            {"op": "add", "path": f"/{section}", "value": WANTED[kind][section]} for section in written
         ]
 
-    def test_a_section_that_is_not_wanted_goes(self) -> None:
+    def test_one_that_is_not_wanted_goes(self) -> None:
         assert operations("Service", lambda body: body["spec"].update(ports=[{"port": 22}])) == [
             {"op": "remove", "path": "/spec/ports"}
-        ]
-
-    def test_a_section_that_is_gone_comes_back(self) -> None:
-        assert operations("RoleBinding", lambda body: body.pop("subjects")) == [
-            {"op": "add", "path": "/subjects", "value": WANTED["RoleBinding"]["subjects"]}
         ]
 
     def test_what_is_not_ours_is_let_be(self) -> None:

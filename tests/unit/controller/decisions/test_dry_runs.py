@@ -6,8 +6,7 @@ from mpirt.controller.decisions.dry_runs import refused_field
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.model.actions import Create, Rejection
 from tests.unit.controller.jobs import SETTINGS, Body, container, mpi_job, parsed, template
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, started, writes
 
 
 def tried(world: World) -> dict[str, Body]:

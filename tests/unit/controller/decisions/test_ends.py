@@ -7,8 +7,7 @@ import pytest
 from tests.unit.controller import pods
 from tests.unit.controller.decisions.endedjobs import RERUN, annotate, succeeded
 from tests.unit.controller.jobs import at, container, mpi_job, template, time
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, settled, started, writes
 
 
 @pytest.mark.uncounted
@@ -51,12 +50,6 @@ class TestAnEndIsFinal:
         assert world.plan().again == at(120)
         assert writes(world.later(120 - world.seconds)) == ["delete MPIJob"]
 
-    def test_before_its_end_a_launcher_job_that_is_deleted_comes_back(self) -> None:
-        world = started()
-        world.lose_launcher_job()
-
-        assert "create Job" in writes(world.settle())
-
     def test_it_is_known_for_ours_by_its_attempts_though_all_its_objects_are_gone(self) -> None:
         world = succeeded("Running")
         world.objects.clear()
@@ -77,6 +70,7 @@ class TestAFinishedJobNeverGetsAPodAgain:
         assert workers["updateStrategy"] == {"type": "OnDelete"}
         there = sorted(name for kind, name in world.objects if kind == "Pod")
         assert there == ["train-launcher-1", "train-worker-0", "train-worker-1"]
+        assert world.job["status"]["replicaStatuses"]["Worker"]["active"] == 2
 
     def test_it_costs_one_write(self) -> None:
         world = started()
@@ -85,19 +79,13 @@ class TestAFinishedJobNeverGetsAPodAgain:
 
         assert writes(world.done)[-3:] == ["tell MPIJobSucceeded", "status", "patch StatefulSet"]
 
-    def test_workers_that_are_kept_are_not_rolled(self) -> None:
+    def test_workers_that_are_kept_are_not_rolled_even_by_an_edit_of_the_job(self) -> None:
         world = succeeded("None")
 
         world.workers_are(pods.worker(0), pods.worker(1), revision="train-worker-over")
+        world.change(**mpi_job(worker=template(container("worker", image="mpi:5")))["spec"])
 
         assert "delete Pod" not in writes(world.later(60))
-
-    def test_an_edit_of_the_job_makes_no_worker_possible(self) -> None:
-        world = succeeded("None")
-
-        world.change(**mpi_job(worker=template(container("worker", image="mpi:5")))["spec"])
-        world.later(60)
-
         assert world.get("StatefulSet")["spec"]["template"]["spec"]["priorityClassName"] == "mpirt-job-is-over"
 
     def test_their_statefulset_does_not_come_back(self) -> None:
@@ -105,13 +93,6 @@ class TestAFinishedJobNeverGetsAPodAgain:
         del world.objects["StatefulSet", "train-worker"]
 
         assert "create StatefulSet" not in writes(world.later(60))
-
-    def test_kept_workers_are_counted(self) -> None:
-        world = succeeded("None")
-
-        world.later(30)
-
-        assert world.job["status"]["replicaStatuses"]["Worker"]["active"] == 2
 
     def test_kept_workers_go_when_the_policy_is_changed(self) -> None:
         world = succeeded("None")
@@ -141,30 +122,19 @@ class TestAKeptWorkerThatIsLost:
         assert owners == [
             {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "train", "uid": "uid-of-train"}
         ]
-
-    def test_is_no_longer_counted_and_the_others_are(self) -> None:
-        world = with_a_lost_worker()
-        world.later(60)
-
         assert world.job["status"]["replicaStatuses"]["Worker"]["active"] == 1
         assert world.later(3600) == []
 
-    def test_leaves_a_pod_of_an_earlier_job_of_the_name_alone(self) -> None:
+    @pytest.mark.parametrize(("created", "owners"), [(-60, 0), (1, 1)], ids=["of an earlier job", "of this job"])
+    def test_takes_with_it_what_the_statefulset_of_this_job_had_lost_by_then(
+        self, created: float, owners: int
+    ) -> None:
         world = with_a_lost_worker()
-        world.put(pods.worker(7, created=-60, owner=""))
+        world.put(pods.worker(7, created=created, owner=""))
 
         world.later(60)
 
-        assert world.objects["Pod", "train-worker-7"]["metadata"]["ownerReferences"] == []
-
-    def test_takes_one_with_it_that_the_statefulset_had_lost_by_then(self) -> None:
-        world = with_a_lost_worker()
-        world.put(pods.worker(7, owner=""))
-
-        world.later(60)
-
-        [owner] = world.objects["Pod", "train-worker-7"]["metadata"]["ownerReferences"]
-        assert owner["uid"] == "uid-of-train"
+        assert len(world.objects["Pod", "train-worker-7"]["metadata"]["ownerReferences"]) == owners
 
     def test_makes_no_difference_while_it_is_on_its_way_out(self) -> None:
         world = succeeded("None")
@@ -207,8 +177,7 @@ class TestAKeptWorkerThatIsLost:
 
 class TestADeadline:
     def test_counts_from_the_start_of_the_job_while_its_workers_are_pending(self) -> None:
-        world = World(mpi_job(runPolicy={"activeDeadlineSeconds": 100, "cleanPodPolicy": "Running"}))
-        world.settle()
+        world = settled(mpi_job(runPolicy={"activeDeadlineSeconds": 100, "cleanPodPolicy": "Running"}))
         assert world.plan().again == at(100)
 
         world.later(100)
@@ -231,9 +200,14 @@ class TestADeadline:
         assert world.get("Job")["spec"]["activeDeadlineSeconds"] == 1
         assert world.later(60) == []
 
-    def test_does_not_count_while_the_job_is_suspended(self) -> None:
-        world = World(mpi_job(runPolicy={"activeDeadlineSeconds": 100, "suspend": True}))
-        world.settle()
+    @pytest.mark.parametrize("is_over", [True, False], ids=["over", "suspended"])
+    def test_does_not_count_while_the_job_does_not_run(self, *, is_over: bool) -> None:
+        world = started(runPolicy={"activeDeadlineSeconds": 100})
+        if is_over:
+            world.finish(succeeded=1)
+        else:
+            world.change(runPolicy={"activeDeadlineSeconds": 100, "suspend": True})
+            world.settle()
 
         assert world.later(200) == []
 
@@ -247,19 +221,15 @@ class TestADeadline:
         assert world.condition("Running")[1] == "MPIJobWorkersNotReady"
         assert world.plan().again == at(world.seconds + 100)
 
-    def test_is_no_matter_once_the_job_is_over(self) -> None:
-        world = started(runPolicy={"activeDeadlineSeconds": 100})
-        world.finish(succeeded=1)
 
-        assert world.later(200) == []
+FAILED = pods.launcher(phase="Failed", conditions={}, containers=[pods.ended("mpi", 1, since=12, at=14)])
 
 
 class TestWaitingForTheCauseOfAnEnd:
     def test_holds_up_no_healing(self) -> None:
         world = started(runPolicy={"backoffLimit": 0})
         world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.given_up(-60), deleted=0))
-        failed = pods.ended("mpi", 1, since=12, at=14)
-        world.launcher_is(pods.launcher(phase="Failed", conditions={}, containers=[failed]), failed=1)
+        world.launcher_is(FAILED, failed=1)
 
         done = world.settle()
 
@@ -268,8 +238,7 @@ class TestWaitingForTheCauseOfAnEnd:
 
     def test_holds_up_no_suspension(self) -> None:
         world = started(runPolicy={"backoffLimit": 0})
-        failed = pods.ended("mpi", 1, since=12, at=14)
-        world.launcher_is(pods.launcher(phase="Failed", conditions={}, containers=[failed]), failed=1)
+        world.launcher_is(FAILED, failed=1)
         world.change(runPolicy={"backoffLimit": 0, "suspend": True})
 
         assert {"delete Job", "delete StatefulSet"} <= set(writes(world.settle()))
@@ -296,3 +265,89 @@ class TestWaitingForTheCauseOfAnEnd:
 
         assert "StatefulSet" not in world.kinds()
         assert world.condition("Failed")[2] == "Limit"
+
+
+@pytest.mark.uncounted
+class TestFailure:
+    def test_when_it_runs_again_it_says_so(self) -> None:
+        world = started()
+        world.launcher_is(pods.launcher(phase="Failed", containers=[pods.ended("mpi", 1)]), failed=1)
+        world.later(5)
+
+        again = pods.launcher("train-launcher-2", created=30, containers=[pods.running("mpi", since=31)])
+        world.launcher_is(again, failed=1, active=1)
+        world.later(5)
+
+        assert world.state() == "Running"
+        assert world.condition("Restarting")[0] is False
+        assert world.told() == ["MPIJobCreated", "MPIJobRunning", "MPIJobRestarting", "MPIJobRunning"]
+
+    def test_of_the_last_attempt_fails_the_job_with_the_cause(self) -> None:
+        world = started()
+        end = pods.ended("mpi", 137, "OOMKilled", message="last words")
+        world.launcher_is(pods.launcher(phase="Failed", containers=[end]))
+
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Job has reached the limit", failed=7)
+
+        assert world.state() == "Failed"
+        assert world.condition("Failed") == (
+            True,
+            "BackoffLimitExceeded/OOMKilled",
+            "Job has reached the limit; launcher pod train-launcher-1 ended with code 137 (OOMKilled): last words",
+        )
+        assert world.condition("Running")[1] == "BackoffLimitExceeded/OOMKilled"
+        assert world.events[-1][:2] == ("Warning", "BackoffLimitExceeded/OOMKilled")
+
+    def test_of_an_elastic_jobs_worker_is_forgotten_when_it_is_back(self) -> None:
+        world = started(elastic={"minReplicas": 1})
+        world.workers_are(pods.worker(0), pods.worker(1, conditions=pods.lost(30)))
+        world.later(50)
+        assert world.condition("Running")[1] == "MPIJobWorkerFailed"
+
+        world.workers_are(pods.worker(0), pods.worker(1, created=80))
+        world.later(5)
+
+        assert world.condition("Running")[1] == "MPIJobRunning"
+
+    def test_a_launcher_that_nobody_knows_the_age_of(self) -> None:
+        world = started()
+        pod = pods.launcher(phase="Failed", containers=[])
+        del pod["metadata"]["creationTimestamp"]
+        world.launcher_is(pod, failed=1)
+
+        world.later(5)
+
+        assert world.condition("Restarting")[2] == "launcher pod train-launcher-1 failed"
+
+
+NOTHING_GOES = ["train-launcher-1", "train-worker", "train-worker-0", "train-worker-1"]
+
+
+@pytest.mark.uncounted
+class TestTheEnd:
+    @pytest.mark.parametrize(
+        ("policy", "left"),
+        [
+            pytest.param("None", NOTHING_GOES, id="nothing goes"),
+            pytest.param("Running", ["train-launcher-1"], id="workers go"),
+            pytest.param("All", [], id="all pods go"),
+        ],
+    )
+    def test_pods_go_by_the_policy(self, policy: str, left: list[str]) -> None:
+        world = started(runPolicy={"cleanPodPolicy": policy})
+        world.launcher_is(pods.launcher(phase="Succeeded", containers=[pods.ended("mpi", 0, "Completed")]))
+
+        world.finish(succeeded=1)
+
+        there = [name for kind, name in world.objects if kind in ("Pod", "StatefulSet")]
+        assert sorted(there) == sorted(left)
+        assert "Job" in world.kinds()
+        assert world.later(60)[:-1] == []
+
+    def test_is_told_before_the_job_goes_however_soon_that_is(self) -> None:
+        world = started(runPolicy={"ttlSecondsAfterFinished": 0})
+
+        world.finish(succeeded=1)
+
+        assert world.told()[-1] == "MPIJobSucceeded"
+        assert writes(world.done)[-2:] == ["status", "delete MPIJob"]

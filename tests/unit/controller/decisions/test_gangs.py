@@ -8,21 +8,16 @@ import pytest
 
 from mpirt.controller.model.spec import Settings
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import Body, container, mpi_job, template
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.jobs import container, mpi_job, template
+from tests.unit.controller.world import World, settled, writes
 
 PLUGIN = Settings(runtime_image="mpirt-runtime:1", gang="co")
 VOLCANO = Settings(runtime_image="mpirt-runtime:1", gang="volcano")
 
 
-def world_of(job: Body | None = None, settings: Settings = PLUGIN) -> World:
-    world = World(job, settings=settings)
-    world.settle()
-    return world
-
-
 def test_the_group_comes_before_the_pods_and_the_launcher_at_once() -> None:
-    done = writes(World(settings=PLUGIN).settle())
+    """Even if the job asks to wait: the workers would wait for a member that is created when they are Ready."""
+    done = writes(World(mpi_job(launcherCreationPolicy="WaitForWorkersReady"), settings=PLUGIN).settle())
 
     assert done[:10] == [
         *("try Job", "try StatefulSet"),
@@ -31,19 +26,14 @@ def test_the_group_comes_before_the_pods_and_the_launcher_at_once() -> None:
     ]  # fmt: skip
 
 
-def test_a_job_that_asked_to_wait_for_ready_workers_gets_its_launchers_pod_at_once_too() -> None:
-    """Else the workers would wait for a member that is created when they are Ready."""
-    assert "Job" in world_of(mpi_job(launcherCreationPolicy="WaitForWorkersReady")).kinds()
-
-
 def test_a_job_of_another_scheduler_has_no_group_and_its_launcher_waits() -> None:
     worker = template(container("worker"), schedulerName="default-scheduler")
 
-    assert not {"PodGroup", "Job"} & set(world_of(mpi_job(worker=worker)).kinds())
+    assert not {"PodGroup", "Job"} & set(settled(mpi_job(worker=worker), settings=PLUGIN).kinds())
 
 
 def test_the_group_goes_when_the_job_is_suspended_and_comes_back() -> None:
-    world = world_of()
+    world = settled(settings=PLUGIN)
 
     world.change(runPolicy={"suspend": True})
     world.settle()
@@ -70,7 +60,7 @@ class TestScaling:
         return int(world.get("PodGroup")["spec"]["minMember"])
 
     def test_before_the_launcher_runs_the_group_follows(self) -> None:
-        world = world_of()
+        world = settled(settings=PLUGIN)
 
         assert (self.least_after(world, 4), self.least_after(world, 1)) == (5, 2)
 
@@ -99,14 +89,14 @@ class TestScaling:
 
 
 def test_what_volcano_fills_in_stays() -> None:
-    world = world_of(settings=VOLCANO)
+    world = settled(settings=VOLCANO)
     world.get("PodGroup")["spec"] |= {"queue": "default", "minTaskMember": {}}
 
     assert "patch PodGroup" not in writes(world.later(60))
 
 
 def test_what_the_job_asks_for_is_restored() -> None:
-    world = world_of(mpi_job(runPolicy={"schedulingPolicy": {"queue": "gpu"}}), VOLCANO)
+    world = settled(mpi_job(runPolicy={"schedulingPolicy": {"queue": "gpu"}}), settings=VOLCANO)
     world.get("PodGroup")["spec"] |= {"queue": "other"}
 
     assert "patch PodGroup" in writes(world.settle())
@@ -134,7 +124,7 @@ class TestNotices:
     POLICY = {"minAvailable": 3, "queue": "gpu", "minResources": {"cpu": "1"}, "scheduleTimeoutSeconds": 30}  # noqa: RUF012  a literal
 
     def told(self, settings: Settings, **job: Any) -> list[str]:
-        world = world_of(mpi_job(runPolicy={"schedulingPolicy": self.POLICY}, **job), settings)
+        world = settled(mpi_job(runPolicy={"schedulingPolicy": self.POLICY}, **job), settings=settings)
         return [
             message.removeprefix("spec.runPolicy.schedulingPolicy.")
             for _, reason, message in world.events

@@ -7,8 +7,7 @@ import pytest
 from mpirt.controller.model.actions import Find
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, time
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, started, with_workers, writes
 
 
 def running(**policy: object) -> World:
@@ -124,9 +123,7 @@ class TestOneThatNobodyHasSeenGo:
         assert world.condition("Failed")[1] == "LauncherGone"
 
     def test_of_a_job_that_never_ran_is_created(self) -> None:
-        world = World()
-        world.settle()
-        world.workers_are(pods.worker(0), pods.worker(1))
+        world = with_workers()
         world.settle()
         vanishes(world)
 

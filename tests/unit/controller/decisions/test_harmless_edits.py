@@ -7,17 +7,10 @@ from typing import Any
 import pytest
 
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import Body, container, mpi_job, parsed, template
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.jobs import Body, container, template
+from tests.unit.controller.world import World, settled, started, writes
 
 TEMPLATE, WORKERS, GENERATION = "mpirt.dev/template", "mpirt.dev/workers", "mpirt.dev/generation"
-
-
-def running(job: Body | None = None) -> World:
-    world = World(job)
-    world.start()
-    return world
 
 
 def change_template(world: World, role: str, **fields: Any) -> None:
@@ -36,7 +29,7 @@ class TestAStrippedAnnotation:
         ],
     )
     def test_is_written_again_and_nothing_else_happens(self, kind: str, annotation: str) -> None:
-        world = running()
+        world = started()
         before = dict(world.get(kind)["metadata"]["annotations"])
         uid, generation = world.get(kind)["metadata"]["uid"], world.get(kind)["metadata"]["generation"]
 
@@ -50,7 +43,7 @@ class TestAStrippedAnnotation:
 
     @pytest.mark.parametrize("kind", ["Job", "StatefulSet"])
     def test_is_written_again_together_with_all_others(self, kind: str) -> None:
-        world = running()
+        world = started()
         before = dict(world.get(kind)["metadata"]["annotations"])
 
         del world.get(kind)["metadata"]["annotations"]
@@ -59,7 +52,7 @@ class TestAStrippedAnnotation:
         assert world.get(kind)["metadata"]["annotations"] == before
 
     def test_does_not_hide_that_the_launchers_template_was_changed(self) -> None:
-        world = running()
+        world = started()
 
         del world.get("Job")["metadata"]["annotations"]
         change_template(world, "Launcher", command=["other"])
@@ -68,7 +61,7 @@ class TestAStrippedAnnotation:
         assert world.condition("Restarting")[2] == "the launcher's template was changed"
 
     def test_does_not_hide_that_the_workers_template_was_changed(self) -> None:
-        world = running()
+        world = started()
 
         del world.get("Job")["metadata"]["annotations"]
         del world.get("StatefulSet")["metadata"]["annotations"]
@@ -77,18 +70,6 @@ class TestAStrippedAnnotation:
 
         assert done.index("patch StatefulSet") < done.index("delete Job")
         assert world.condition("Restarting")[2] == "the workers' template was changed"
-
-    def test_of_a_launcher_that_an_earlier_version_made_kills_nothing_either(self) -> None:
-        world = running()
-        job = world.get("Job")
-        del job["spec"]["template"]["metadata"]["annotations"]
-        del job["metadata"]["annotations"]
-
-        assert writes(world.settle()) == ["patch Job"]
-        assert job["metadata"]["annotations"] == {
-            TEMPLATE: parsed().launcher_digest,
-            WORKERS: parsed().worker_digest,
-        }
 
 
 class TestAnotherVersionOfTheCrd:
@@ -103,24 +84,15 @@ class TestAnotherVersionOfTheCrd:
     def versions(self, world: World) -> set[str]:
         return {world.get(kind)["metadata"]["ownerReferences"][0]["apiVersion"] for kind in self.KINDS}
 
-    def test_is_named_by_all_objects_of_a_running_job(self) -> None:
-        world = running()
+    @pytest.mark.parametrize("is_over", [False, True], ids=["running", "finished"])
+    def test_is_named_by_all_objects_of_a_job(self, *, is_over: bool) -> None:
+        world = started()
+        if is_over:
+            world.finish(succeeded=1)
 
         self.serve(world, "kubeflow.org/v1")
 
-        assert writes(world.settle()) == [f"patch {kind}" for kind in self.KINDS]
-        assert self.versions(world) == {"kubeflow.org/v1"}
-        assert writes(world.settle()) == []
-
-    def test_is_named_by_all_objects_of_a_finished_job(self) -> None:
-        world = running()
-        world.launcher_is(pods.launcher(phase="Succeeded", containers=[pods.ended("mpi", 0, at=18)]), succeeded=1)
-        world.finish()
-        world.settle()
-
-        self.serve(world, "kubeflow.org/v1")
-        world.settle()
-
+        assert sorted(writes(world.settle())) == sorted(f"patch {kind}" for kind in self.KINDS)
         assert self.versions(world) == {"kubeflow.org/v1"}
         assert writes(world.settle()) == []
 
@@ -135,7 +107,7 @@ class TestACopyOfAPod:
         return pod
 
     def test_of_the_launcher_does_not_hold_the_next_launcher_back_and_is_left_alone(self) -> None:
-        world = running()
+        world = started()
         world.launcher_is()
         world.put(self.copy_of(pods.launcher(), "train-launcher-debug"))
         world.lose_launcher_job()
@@ -146,8 +118,7 @@ class TestACopyOfAPod:
         assert world.get("Job")["spec"]["parallelism"] == 1
 
     def test_of_a_worker_is_no_worker_that_others_wait_for(self) -> None:
-        world = World()
-        world.settle()
+        world = settled()
         world.put(self.copy_of(pods.worker(0), "train-worker-0-debug"))
         del world.objects["StatefulSet", "train-worker"]
 
@@ -162,44 +133,3 @@ class TestACopyOfAPod:
         world.settle()
 
         assert world.get("StatefulSet")["metadata"]["annotations"]["mpirt.dev/earlier-workers"] == "ending"
-
-
-class TestAnOrphan:
-    def test_launcher_that_its_job_left_behind_is_ended_before_there_is_another(self) -> None:
-        world = running()
-        world.objects["Pod", "train-launcher-1"]["metadata"]["ownerReferences"] = []
-        world.lose_launcher_job()
-
-        assert writes(world.settle())[:2] == ["delete Pod", "create Job"]
-
-
-def test_ordinals_that_somebody_gives_the_stateful_set_are_taken_away_again() -> None:
-    world = running(mpi_job())
-
-    world.edit("StatefulSet", ordinals={"start": 5})
-
-    assert writes(world.settle()) == ["patch StatefulSet"]
-    assert "ordinals" not in world.get("StatefulSet")["spec"]
-
-
-NEW = {"group-name", "mpi-job-name", "mpi-job-role", "training.kubeflow.org/replica-index"}
-
-
-@pytest.mark.parametrize("mpi", ["OpenMPI", "MPICH"])
-def test_a_job_of_an_earlier_version_is_left_as_it_is(mpi: str) -> None:
-    """Its templates lack the labels and the search domain of this version, and its workers the missing probe."""
-    probe = {"tcpSocket": {"port": 2222}}
-    worker = template(container("worker", args=["/usr/sbin/sshd", "-De"], readinessProbe=probe))
-    world = started(worker=worker, mpiImplementation=mpi, runLauncherAsWorker=True)
-    for kind in ("StatefulSet", "Job"):
-        made = world.get(kind)["spec"]["template"]
-        made["metadata"]["labels"] = {
-            name: text for name, text in made["metadata"]["labels"].items() if name not in NEW
-        }
-        made["spec"].pop("dnsConfig", None)
-    [main] = world.get("StatefulSet")["spec"]["template"]["spec"]["containers"]
-    main["readinessProbe"] = probe
-
-    assert world.settle() == []
-    world.workers_are(pods.worker(0), pods.worker(1))
-    assert world.later(600) == []

@@ -8,15 +8,19 @@ import pytest
 
 from mpirt.controller.model.actions import Plan, Rejection
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import at, container, mpi_job, template
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.jobs import Body, at, container, mpi_job, template
+from tests.unit.controller.world import World, settled, started, writes
+
+
+def of_another(kind: str, name: str, *owners: Body) -> Body:
+    references = [{**owner, "uid": "anothers", "controller": True} for owner in owners]
+    return {"kind": kind, "metadata": {"name": name, "namespace": "ml", "ownerReferences": references}}
 
 
 class TestWhatCantBeDone:
     def test_an_object_of_somebody_elses_is_left_alone_and_told_of(self) -> None:
         world = World()
-        world.put({"kind": "ConfigMap", "metadata": {"name": "train-config", "namespace": "ml", "uid": "x"}})
+        world.put(of_another("ConfigMap", "train-config"))
 
         world.settle()
 
@@ -31,16 +35,7 @@ class TestWhatCantBeDone:
 
     def test_and_the_job_goes_on_when_the_name_is_free(self) -> None:
         world = World()
-        world.put(
-            {
-                "kind": "Service",
-                "metadata": {
-                    "name": "train",
-                    "namespace": "ml",
-                    "ownerReferences": [{"kind": "Tenant", "name": "ann", "uid": "x", "controller": True}],
-                },
-            }
-        )
+        world.put(of_another("Service", "train", {"kind": "Tenant", "name": "ann"}))
         world.settle()
         assert "belongs to Tenant ann" in world.condition("Running")[2]
 
@@ -51,16 +46,7 @@ class TestWhatCantBeDone:
 
     def test_what_is_left_of_an_earlier_job_of_the_name_is_waited_for(self) -> None:
         world = World()
-        world.put(
-            {
-                "kind": "Role",
-                "metadata": {
-                    "name": "train-launcher",
-                    "namespace": "ml",
-                    "ownerReferences": [{"kind": "MPIJob", "name": "train", "uid": "before", "controller": True}],
-                },
-            }
-        )
+        world.put(of_another("Role", "train-launcher", {"kind": "MPIJob", "name": "train"}))
 
         world.settle()
 
@@ -72,9 +58,7 @@ class TestWhatCantBeDone:
     def test_an_account_of_that_name_is_no_matter_if_none_is_wanted(self) -> None:
         launcher = template(container("mpi"), serviceAccountName="train-launcher")
         world = World(mpi_job(launcher=launcher))
-        world.put(
-            {"kind": "ServiceAccount", "metadata": {"name": "train-launcher", "namespace": "ml", "uid": "x"}}
-        )
+        world.put(of_another("ServiceAccount", "train-launcher"))
 
         world.settle()
 
@@ -97,41 +81,27 @@ class TestWhatCantBeDone:
         world.settle()
 
         problem = f"spec.mpiReplicaSpecs.{field}.template: the API server refuses it: image: no"
+        assert world.kinds() == []
         assert world.state() == "Created"
         assert world.condition("Running") == (False, "MPIJobFailedValidation", problem)
         assert ("Warning", "MPIJobFailedValidation", problem) in world.events
         assert world.plan().again == at(30)
 
-    def test_nothing_is_made_for_a_job_whose_templates_are_refused(self) -> None:
-        world = World()
-        world.refuse["Job"] = Rejection("Job", "", "image: Required value", final=True)
-
-        world.settle()
-
-        assert world.kinds() == []
-
-    def test_a_refused_template_is_acted_on_once_the_policy_has_changed(self) -> None:
+    @pytest.mark.parametrize("is_edited", [True, False], ids=["it was edited", "the policy has changed"])
+    def test_a_refused_template_is_acted_on_once_it_is_accepted(self, *, is_edited: bool) -> None:
         world = World()
         world.refuse["Job"] = Rejection("Job", "", "denied by policy", final=True)
         world.settle()
         world.refuse.clear()
-        world.rejections.clear()
 
+        if is_edited:
+            world.change(**mpi_job(launcher=template(container("mpi", image="mpi:5")))["spec"])
+        else:
+            world.rejections.clear()
         world.later(30)
 
         assert world.condition("Running")[1] == "MPIJobWorkersNotReady"
-        assert "Failed" not in [row["type"] for row in world.job["status"]["conditions"]]
-
-    def test_a_refused_template_is_acted_on_once_it_has_been_edited(self) -> None:
-        world = World()
-        world.refuse["Job"] = Rejection("Job", "", "image: Required value", final=True)
-        world.settle()
-        world.refuse.clear()
-
-        world.change(**mpi_job(launcher=template(container("mpi", image="mpi:5")))["spec"])
-        world.settle()
-
-        assert world.condition("Running")[1] == "MPIJobWorkersNotReady"
+        assert world.state() == "Created"
 
     def test_an_object_that_is_built_from_several_fields_is_named_itself(self) -> None:
         world = World()
@@ -179,9 +149,7 @@ class TestWhatCantBeDone:
 
 class TestSpecsThatCantBe:
     def test_are_told_with_the_fields_path_and_fail_no_job(self) -> None:
-        world = World(mpi_job(slotsPerWorker="two"))
-
-        world.settle()
+        world = settled(mpi_job(slotsPerWorker="two"))
 
         problem = "spec.slotsPerWorker: expected a whole number, got 'two'"
         assert world.kinds() == []
@@ -194,8 +162,7 @@ class TestSpecsThatCantBe:
         assert world.plan() == Plan()
 
     def test_are_acted_on_once_they_are_mended(self) -> None:
-        world = World(mpi_job(slotsPerWorker="two"))
-        world.settle()
+        world = settled(mpi_job(slotsPerWorker="two"))
 
         world.change(slotsPerWorker=1)
         world.settle()
@@ -204,8 +171,7 @@ class TestSpecsThatCantBe:
         assert world.condition("Running")[1] == "MPIJobWorkersNotReady"
 
     def test_are_no_reason_to_call_a_suspended_job_resumed(self) -> None:
-        world = World(mpi_job(runPolicy={"suspend": True}))
-        world.settle()
+        world = settled(mpi_job(runPolicy={"suspend": True}))
 
         world.change(slotsPerWorker="two")
         world.later(15)
@@ -214,9 +180,7 @@ class TestSpecsThatCantBe:
         assert world.condition("Running")[1] == "MPIJobFailedValidation"
 
     def test_that_no_edit_can_mend_have_failed_for_good(self) -> None:
-        world = World(mpi_job(name="1st"))
-
-        world.settle()
+        world = settled(mpi_job(name="1st"))
 
         assert world.state() == "Failed"
         status, reason, message = world.condition("Failed")
@@ -247,16 +211,6 @@ class TestSpecsThatCantBe:
 
         assert world.plan().again == at(120)
         assert "delete Pod" in writes(world.later(120 - world.seconds))
-
-    def test_do_not_hide_that_the_job_has_ended(self) -> None:
-        world = started()
-        world.change(slotsPerWorker="two")
-        world.settle()
-
-        world.finish(succeeded=1)
-
-        assert world.state() == "Succeeded"
-        assert world.later(60) == []
 
     def test_of_a_job_that_is_over_change_nothing(self) -> None:
         world = started()

@@ -10,9 +10,8 @@ import pytest
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import SETTINGS, Body, at, container, mpi_job, template
-from tests.unit.controller.started import started
 from tests.unit.controller.trainings import TrainingWorld, pods_of, training_job
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, settled, started, writes
 
 INVALID: Body = {"slotsPerWorker": "two"}
 PROBLEM = "spec.slotsPerWorker: expected a whole number, got 'two'"
@@ -28,8 +27,7 @@ def running(**policy: Any) -> World:
 
 def waiting(**policy: Any) -> World:
     """A job that waits for its workers; its spec has become invalid."""
-    world = World(mpi_job(runPolicy=policy))
-    world.settle()
+    world = settled(mpi_job(runPolicy=policy))
     world.change(**INVALID)
     world.settle()
     return world
@@ -121,8 +119,7 @@ class TestSuspension:
         assert world.state() == "Suspended"
 
     def test_deletes_the_group_of_a_gang(self) -> None:
-        world = World(settings=replace(SETTINGS, gang="volcano"))
-        world.settle()
+        world = settled(settings=replace(SETTINGS, gang="volcano"))
         world.change(**INVALID)
 
         assert "delete PodGroup" in suspend(world)

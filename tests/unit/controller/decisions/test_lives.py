@@ -7,8 +7,7 @@ import pytest
 from mpirt.controller.model.actions import Plan
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, at, container, mpi_job, template, time
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, settled, started, with_workers, writes
 
 
 @pytest.mark.uncounted
@@ -32,9 +31,7 @@ class TestAPlainJob:
         assert world.condition("Running") == (False, "MPIJobWorkersNotReady", "0 of 2 workers are Ready")
 
     def test_the_launcher_is_made_when_all_workers_are_ready(self) -> None:
-        world = World()
-        world.settle()
-        world.workers_are(pods.worker(0), pods.worker(1, conditions=pods.not_ready()))
+        world = with_workers(pods.worker(0), pods.worker(1, conditions=pods.not_ready()))
         assert "Job" not in world.kinds()
         world.later(60)
         assert "Job" not in world.kinds()
@@ -88,15 +85,8 @@ class TestAPlainJob:
         assert world.later(3600) == []
         assert world.plan().again is None
 
-    def test_a_controller_that_starts_anew_does_nothing(self) -> None:
-        world = started()
-
-        assert world.plan().actions == world.plan().actions == ()
-
     def test_whose_launcher_is_on_its_way_says_where_it_is(self) -> None:
-        world = World()
-        world.settle()
-        world.workers_are(pods.worker(0), pods.worker(1))
+        world = with_workers()
         world.settle()
         world.later(10)
         assert world.condition("Running")[2] == "the launcher's pod does not exist yet; 2 of 2 workers are Ready"
@@ -123,8 +113,7 @@ class TestAPlainJob:
         assert world.condition("Running")[1] == "MPIJobLauncherNotRunning"
 
     def test_notices_are_told_once(self) -> None:
-        world = World(mpi_job(worker=template(container("w", command=["sshd"]))))
-        world.settle()
+        world = settled(mpi_job(worker=template(container("w", command=["sshd"]))))
 
         world.later(60)
 
@@ -132,8 +121,7 @@ class TestAPlainJob:
         assert "sshd is not started" in world.condition("Created")[2]
 
     def test_a_notice_that_comes_later_is_told_alone(self) -> None:
-        world = World(mpi_job(worker=template(container("w", command=["sshd"]))))
-        world.settle()
+        world = settled(mpi_job(worker=template(container("w", command=["sshd"]))))
 
         world.change(runPolicy={"schedulingPolicy": {"scheduleTimeoutSeconds": 3}})
         world.settle()
@@ -155,8 +143,7 @@ class TestAPlainJob:
 
 class TestWorkersThatAreNotReady:
     def test_the_message_says_which_and_why(self) -> None:
-        world = World()
-        world.settle()
+        world = settled()
         pulling = pods.waiting("worker", "ErrImagePull", "rpc error", image="nowhere:1")
         world.workers_are(
             pods.worker(0, conditions=pods.not_ready(), phase="Pending", containers=[pulling]), pods.worker(1)
@@ -174,8 +161,7 @@ class TestWorkersThatAreNotReady:
         )
 
     def test_words_alone_are_not_written_more_often_than_every_ten_seconds(self) -> None:
-        world = World()
-        world.settle()
+        world = settled()
         world.seconds += 3
         world.workers_are(pods.worker(0), pods.worker(1, conditions=pods.not_ready()))
 
@@ -184,8 +170,7 @@ class TestWorkersThatAreNotReady:
         assert (plan.actions, plan.again) == ((), at(10))
 
     def test_workers_of_an_earlier_template_do_not_count(self) -> None:
-        world = World()
-        world.settle()
+        world = settled()
         world.workers_are(pods.worker(0), pods.worker(1), revision="train-worker-new")
 
         world.later(10)
@@ -197,9 +182,7 @@ class TestWorkersThatAreNotReady:
         )
 
     def test_nor_do_any_while_the_stateful_set_has_not_been_looked_at(self) -> None:
-        world = World()
-        world.settle()
-        world.workers_are(pods.worker(0), pods.worker(1))
+        world = with_workers()
         world.get("StatefulSet")["status"]["observedGeneration"] = 0
 
         world.settle()
@@ -207,9 +190,7 @@ class TestWorkersThatAreNotReady:
         assert "Job" not in world.kinds()
 
     def test_an_elastic_job_starts_with_as_few_as_it_can_work_with(self) -> None:
-        world = World(mpi_job(elastic={"minReplicas": 1}))
-        world.settle()
-        world.workers_are(pods.worker(0))
+        world = with_workers(pods.worker(0), job=mpi_job(elastic={"minReplicas": 1}))
 
         assert "create Job" in writes(world.settle())
 
@@ -227,9 +208,7 @@ class TestWhatIsDeletedComesBack:
         assert "delete Job" not in writes(done)
 
     def test_the_workers_and_the_object_changes_when_the_ones_before_are_gone(self) -> None:
-        world = World()
-        world.settle()
-        world.workers_are(pods.worker(1, deleted=30))
+        world = with_workers(pods.worker(1, deleted=30))
         before = world.objects.pop(("StatefulSet", "train-worker"))
 
         assert "create StatefulSet" in writes(world.settle())
@@ -288,6 +267,7 @@ class TestWhatIsEditedIsPutRight:
         ("kind", "change"),
         [
             pytest.param("StatefulSet", {"replicas": 7}, id="workers scaled"),
+            pytest.param("StatefulSet", {"ordinals": {"start": 5}}, id="ordinals"),
             pytest.param("Service", {"ports": [{"port": 22}]}, id="a port added"),
             pytest.param("Job", {"backoffLimit": 99}, id="retries"),
             pytest.param("Job", {"activeDeadlineSeconds": 1}, id="a deadline"),
@@ -303,25 +283,6 @@ class TestWhatIsEditedIsPutRight:
 
         assert writes(done)[0] == f"patch {kind}"
         assert world.get(kind)["spec"] == before
-
-    def test_a_workers_template(self) -> None:
-        world = started()
-        wanted = world.get("StatefulSet")["spec"]["template"]
-
-        world.edit("StatefulSet", template={"spec": {"containers": []}})
-        done = world.settle()
-
-        assert writes(done) == ["patch StatefulSet"]
-        assert world.get("StatefulSet")["spec"]["template"] == wanted
-
-    def test_scripts_and_what_else_was_put_beside_them(self) -> None:
-        world = started()
-        wanted = dict(world.get("ConfigMap")["data"])
-
-        world.get("ConfigMap")["data"].update({"hostfile": "elsewhere", "more": "1"})
-
-        assert writes(world.settle()) == ["patch ConfigMap"]
-        assert world.get("ConfigMap")["data"] == wanted
 
 
 def annotations_of(body: Body) -> Body:

@@ -9,8 +9,7 @@ import pytest
 from mpirt.controller.model.actions import Delete
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, at, template
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, settled, started, with_workers, writes
 
 # A node that was found unreachable at 30, a toleration of 60 s and a grace period of 30 s.
 LOST, DELETED, OVER = 30, 90, 120
@@ -34,6 +33,32 @@ def running_beside(pod: Body, *, heard: float | None = None) -> World:
     return world
 
 
+def not_deleted() -> Body:
+    body = worker_on_node_2(conditions=pods.lost(LOST))
+    del body["metadata"]["deletionTimestamp"]
+    return body
+
+
+def kept_by_a_finalizer() -> Body:
+    body = worker_on_node_2()
+    body["metadata"]["deletionGracePeriodSeconds"] = 0
+    return body
+
+
+DRAINED = {"DisruptionTarget": {"status": "True", "reason": "EvictionByEvictionAPI"}}
+NOT_READY = {**pods.not_ready(), **pods.by_taint_manager()}
+LEFT_ALONE = [
+    pytest.param(not_deleted(), id="Kubernetes has not deleted it"),
+    pytest.param(worker_on_node_2(conditions=pods.lost(LOST)), id="a person has deleted it"),
+    pytest.param(worker_on_node_2(conditions={**pods.lost(LOST), **DRAINED}), id="it was drained before"),
+    pytest.param(kept_by_a_finalizer(), id="a finalizer keeps it, and it was forced before"),
+    pytest.param(worker_on_node_2(phase="Failed"), id="it has ended"),
+    pytest.param(
+        worker_on_node_2(conditions=NOT_READY, deleted=40, node="node-1"), id="its node reports another as Ready"
+    ),
+]
+
+
 @pytest.mark.uncounted
 class TestThePodOfALostNode:
     def test_is_force_deleted_when_its_toleration_and_its_grace_period_are_over(self) -> None:
@@ -48,21 +73,9 @@ class TestThePodOfALostNode:
         why = "its grace period is over and node node-2 is unreachable"
         assert plan.actions[0] == Delete("Pod", "train-worker-1", "uid-of-train-worker-1", why, grace=0)
 
-    def test_is_left_alone_as_long_as_kubernetes_has_not_deleted_it(self) -> None:
-        tolerates = worker_on_node_2(conditions=pods.lost(LOST))
-        del tolerates["metadata"]["deletionTimestamp"]
-
-        assert not forced(running_beside(tolerates), at_second=86400)
-
-    def test_is_left_alone_if_a_person_deleted_it_and_it_tolerates_the_loss_for_ever(self) -> None:
-        assert not forced(running_beside(worker_on_node_2(conditions=pods.lost(LOST))), at_second=86400)
-
-    def test_is_left_alone_if_it_was_drained_before_its_node_was_lost(self) -> None:
-        drained = {"DisruptionTarget": {"status": "True", "reason": "EvictionByEvictionAPI"}}
-
-        world = running_beside(worker_on_node_2(conditions={**pods.lost(LOST), **drained}))
-
-        assert not forced(world, at_second=86400)
+    @pytest.mark.parametrize("pod", LEFT_ALONE)
+    def test_is_left_alone(self, pod: Body) -> None:
+        assert not forced(running_beside(pod), at_second=86400)
 
     def test_has_all_of_a_long_grace_period(self) -> None:
         world = running_beside(worker_on_node_2(deleted=900))
@@ -75,15 +88,6 @@ class TestThePodOfALostNode:
 
         assert not forced(world, at_second=LOST + 29)
         assert forced(world, at_second=LOST + 30)
-
-    def test_is_force_deleted_once_though_a_finalizer_keeps_it(self) -> None:
-        pod = worker_on_node_2()
-        pod["metadata"]["deletionGracePeriodSeconds"] = 0
-
-        assert not forced(running_beside(pod), at_second=600)
-
-    def test_is_left_alone_if_it_has_ended(self) -> None:
-        assert not forced(running_beside(worker_on_node_2(phase="Failed")), at_second=600)
 
     def test_of_a_suspended_job_is_force_deleted_then_too(self) -> None:
         world = started()
@@ -118,10 +122,7 @@ class TestAPodThatWasNotReadyWhenItsNodeWasLost:
     def test_is_force_deleted_long_after_its_grace_period_if_the_taint_manager_deleted_it(
         self, phase: str, patience: int
     ) -> None:
-        conditions = {**pods.not_ready(), **pods.by_taint_manager()}
-        world = World()
-        world.settle()
-        world.workers_are(pods.worker(0), worker_on_node_2(phase=phase, conditions=conditions, deleted=40))
+        world = with_workers(pods.worker(0), worker_on_node_2(phase=phase, conditions=NOT_READY, deleted=40))
         world.seconds = 40
         world.settle()
         assert world.plan().again == at(40 + patience)
@@ -134,16 +135,9 @@ class TestAPodThatWasNotReadyWhenItsNodeWasLost:
 
     @pytest.mark.parametrize("phase", ["Pending", "Running"])
     def test_is_left_alone_if_anybody_else_deleted_it_however_slow_its_end_is(self, phase: str) -> None:
-        world = World()
-        world.settle()
+        world = settled()
         slow = worker_on_node_2(phase=phase, conditions=pods.not_ready(), deleted=40)
         world.workers_are(pods.worker(0), slow)
-
-        assert not forced(world, at_second=86400)
-
-    def test_is_left_alone_if_its_node_reports_another_pod_as_ready(self) -> None:
-        conditions = {**pods.not_ready(), **pods.by_taint_manager()}
-        world = running_beside(worker_on_node_2(conditions=conditions, deleted=40, node="node-1"))
 
         assert not forced(world, at_second=86400)
 
@@ -178,10 +172,8 @@ class TestWhenTheClusterIsAtFault:
         assert writes(world.later(1)).count("delete Pod") == 2
 
     def test_where_no_node_confirms_the_end_of_pods_that_were_not_ready_nothing_is_forced(self) -> None:
-        world = World()
-        world.settle()
-        conditions = {**pods.not_ready(), **pods.by_taint_manager()}
-        silent: dict[str, Any] = {"phase": "Pending", "conditions": conditions, "deleted": 40}
+        world = settled()
+        silent: dict[str, Any] = {"phase": "Pending", "conditions": NOT_READY, "deleted": 40}
         world.workers_are(pods.worker(0, **silent), pods.worker(1, node="node-2", **silent))
 
         assert not forced(world, at_second=600)

@@ -10,8 +10,7 @@ from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.decisions.endedjobs import RERUN, WHEN_DELETED, annotate, succeeded
 from tests.unit.controller.jobs import container, mpi_job, template, time
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, started, writes
 
 
 def run_again(world: World) -> None:
@@ -54,11 +53,6 @@ class TestItRunsAgain:
         annotate(world, **{RERUN: "2"})
         assert "create StatefulSet" in writes(world.later(10))
 
-    def test_not_by_a_value_that_was_there_before_its_end(self) -> None:
-        world = succeeded("Running", **{RERUN: "1"})
-
-        assert world.later(60) == []
-
     def test_workers_that_were_kept_make_room_first(self) -> None:
         world = succeeded("None")
         annotate(world, **{RERUN: "1"})
@@ -78,9 +72,14 @@ class TestItRunsAgain:
         assert "StatefulSet" in world.kinds()
         assert world.condition("Succeeded")[0] is False
 
-    @pytest.mark.parametrize("said", ["false", "", "yes"])
-    def test_not_by_its_deletion_where_it_says_anything_else(self, said: str) -> None:
-        world = succeeded("Running", **{WHEN_DELETED: said})
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [(RERUN, "1"), *((WHEN_DELETED, said) for said in ("false", "", "yes"))],
+    )
+    def test_not_by_a_value_from_before_its_end_nor_by_a_deletion_for_any_other_word(
+        self, name: str, value: str
+    ) -> None:
+        world = succeeded("Running", **{name: value})
         world.lose_launcher_job()
 
         assert world.later(60) == []

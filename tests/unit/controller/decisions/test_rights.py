@@ -8,9 +8,8 @@ import pytest
 
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import mpi_job, time
-from tests.unit.controller.started import started
 from tests.unit.controller.trainings import TrainingWorld, training_job
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, settled, started, with_workers, writes
 
 W0, W1, W2 = (f"train-worker-{number}" for number in range(3))
 
@@ -41,26 +40,21 @@ def cant_create(world: World, name: str) -> None:
 
 class TestBeforeTheLauncher:
     def test_it_has_no_rights_while_workers_are_missing(self) -> None:
-        world = World()
-        world.settle()
-        world.workers_are(pods.worker(0))
+        world = with_workers(pods.worker(0))
 
         world.settle()
 
         assert not {"Role", "RoleBinding"} & set(world.kinds())
 
     def test_it_gets_them_with_itself(self) -> None:
-        world = World()
-        world.settle()
-        world.workers_are(pods.worker(0), pods.worker(1))
+        world = with_workers()
 
         assert writes(world.settle())[:3] == ["create Role", "create RoleBinding", "create Job"]
 
         assert named(world) == [W0, W1]
 
     def test_one_that_does_not_wait_gets_them_as_its_workers_come(self) -> None:
-        world = World(mpi_job(launcherCreationPolicy="AtStartup"))
-        world.settle()
+        world = settled(mpi_job(launcherCreationPolicy="AtStartup"))
         assert named(world) == []
 
         world.workers_are(pods.worker(1))
@@ -74,8 +68,7 @@ class TestBeforeTheLauncher:
     def test_one_without_workers_has_no_right_in_any_pod(self) -> None:
         job = mpi_job()
         del job["spec"]["mpiReplicaSpecs"]["Worker"]
-        world = World(job)
-        world.settle()
+        world = settled(job)
 
         assert named(world) == []
         assert "RoleBinding" in world.kinds()
@@ -83,9 +76,7 @@ class TestBeforeTheLauncher:
 
 class TestANameOfAWorker:
     def test_that_a_pod_of_somebody_else_has_is_not_named(self) -> None:
-        world = World(mpi_job(launcherCreationPolicy="AtStartup"))
-        world.settle()
-        world.workers_are(pods.worker(0))
+        world = with_workers(pods.worker(0), job=mpi_job(launcherCreationPolicy="AtStartup"))
         anothers = pods.worker(1)
         anothers["metadata"] |= {"uid": "anothers", "ownerReferences": []}
         world.put(anothers)

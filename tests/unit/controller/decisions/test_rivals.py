@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +11,7 @@ import pytest
 from mpirt.controller.model.actions import Plan
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import SETTINGS, UID, Body, mpi_job, time
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, settled, started, writes
 
 BY_THE_JOB = {"kind": "MPIJob", "name": "train"}
 CLAIM = {"managedBy": "mpirt.dev/controller"}
@@ -65,23 +65,45 @@ def ended(kind: str = "Succeeded", **spec: Any) -> World:
     return world
 
 
-class TestJobsThatItHasRunToTheirEnd:
-    @pytest.mark.parametrize("kind", ["Succeeded", "Failed"])
-    def test_are_not_run_again_though_there_is_no_launcher(self, kind: str) -> None:
-        assert ended(kind).later(600) == []
+def ended_with_its_launcher() -> World:
+    world = ended(runPolicy={"ttlSecondsAfterFinished": 1})
+    row = {"type": "Complete", "status": "True"}
+    world.put(launcher_job(conditions=[row], completionTime=time(-86400)))
+    return world
 
-    def test_get_no_workers_beside_a_launcher_that_is_there(self) -> None:
-        world = ended(runPolicy={"ttlSecondsAfterFinished": 1})
-        row = {"type": "Complete", "status": "True"}
-        world.put(launcher_job(conditions=[row], completionTime=time(-86400)))
 
-        assert world.later(600) == []
+def between_two_launchers(*conditions: str, **replicas: Body) -> World:
+    world = begun(bare_worker(0), conditions=[{"type": kind, "status": "True"} for kind in conditions])
+    world.job["status"]["replicaStatuses"] = replicas
+    return world
 
-    def test_are_not_said_to_have_failed_for_a_spec_that_we_could_not_act_on(self) -> None:
-        assert ended(slotsPerWorker=-1).later(600) == []
 
-    def test_stay_its_own_whoever_is_named_as_the_manager_now(self) -> None:
-        assert ended(runPolicy=CLAIM).later(600) == []
+def known_by_its_pods() -> World:
+    """They are all that a watch brings: its other objects carry no labels of ours."""
+    world = World()
+    world.put(bare_worker(0))
+    world.put(pods.launcher(owner="theirs"))
+    return world
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        pytest.param(lambda: ended("Succeeded"), id="it has succeeded"),
+        pytest.param(lambda: ended("Failed"), id="it has failed"),
+        pytest.param(ended_with_its_launcher, id="it has ended, and its launcher is there"),
+        pytest.param(lambda: ended(slotsPerWorker=-1), id="it has ended, and its spec is invalid for us"),
+        pytest.param(lambda: ended(runPolicy=CLAIM), id="it has ended, and names us now"),
+        pytest.param(lambda: between_two_launchers("Running"), id="it runs, by its status"),
+        pytest.param(lambda: between_two_launchers("Restarting"), id="it is restarted, by its status"),
+        pytest.param(lambda: between_two_launchers(Launcher={"failed": 1}), id="a launcher has failed"),
+        pytest.param(known_by_its_pods, id="it runs, by its pods alone"),
+        pytest.param(lambda: begun(launcher_job(suspend=True), runPolicy={"suspend": True}), id="it is suspended"),
+        pytest.param(lambda: begun(slotsPerWorker=-1), id="its spec is invalid for us"),
+    ],
+)
+def test_a_job_of_another_controller_is_left_alone_and_nothing_is_reported(world: Callable[[], World]) -> None:
+    assert world().later(600) == []
 
 
 class TestJobsThatItRuns:
@@ -103,30 +125,6 @@ class TestJobsThatItRuns:
     )
     def test_are_left_alone_and_told_nothing(self, sign: Any, run_policy: Body) -> None:
         assert begun(sign(), bare_worker(0), runPolicy=run_policy).later(600) == []
-
-    @pytest.mark.parametrize(
-        ("conditions", "replicas"),
-        [
-            pytest.param([{"type": "Running", "status": "True"}], {}, id="it runs"),
-            pytest.param([{"type": "Restarting", "status": "True"}], {}, id="it is restarted"),
-            pytest.param([], {"Launcher": {"failed": 1}}, id="a launcher has failed"),
-        ],
-    )
-    def test_are_known_by_their_status_between_two_launcher_pods(
-        self, conditions: list[Body], replicas: Body
-    ) -> None:
-        world = begun(bare_worker(0), conditions=conditions)
-        world.job["status"]["replicaStatuses"] = replicas
-
-        assert world.later(600) == []
-
-    def test_are_known_by_their_workers_alone(self) -> None:
-        """They are all that a watch brings: its other objects carry no labels of ours."""
-        world = World()
-        world.put(bare_worker(0))
-        world.put(pods.launcher(owner="theirs"))
-
-        assert world.later(600) == []
 
 
 class TestJobsThatItHasNotStarted:
@@ -176,12 +174,6 @@ class TestJobsThatItHasNotStarted:
 
         assert world.condition("Running") == (False, "MPIJobRunByAnother", first + LEFT)
 
-    def test_report_nothing_while_they_are_suspended(self) -> None:
-        assert begun(launcher_job(suspend=True), runPolicy={"suspend": True}).later(600) == []
-
-    def test_report_nothing_about_a_spec_that_we_could_not_act_on(self) -> None:
-        assert begun(slotsPerWorker=-1).later(600) == []
-
     def test_run_here_when_the_objects_of_the_other_controller_are_deleted(self) -> None:
         world = begun(bare_worker(0))
         world.settle()
@@ -190,8 +182,7 @@ class TestJobsThatItHasNotStarted:
         assert "create StatefulSet" in writes(world.settle())
 
     def test_keep_a_pod_that_came_while_only_our_config_map_was_there(self) -> None:
-        world = World(mpi_job(runPolicy=CLAIM))
-        world.settle()
+        world = settled(mpi_job(runPolicy=CLAIM))
         del world.objects["StatefulSet", "train-worker"]
         world.put(bare_worker(0))
 

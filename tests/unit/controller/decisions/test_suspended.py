@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import SETTINGS, Body, mpi_job
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.jobs import SETTINGS, Body, mpi_job, time
+from tests.unit.controller.world import World, settled, started, writes
 
 
 def suspended(*left: Body) -> World:
@@ -85,8 +84,9 @@ class TestAJobThatIsCreatedSuspended:
         assert world.later(60) == []
 
     def test_gets_all_of_them_complete_when_it_is_resumed(self) -> None:
-        world = World(mpi_job(runPolicy={"suspend": True}), settings=replace(SETTINGS, keepers={"keeper": "AAAA"}))
-        world.settle()
+        world = settled(
+            mpi_job(runPolicy={"suspend": True}), settings=replace(SETTINGS, keepers={"keeper": "AAAA"})
+        )
 
         world.change(runPolicy={"suspend": False})
         done = writes(world.settle())
@@ -121,3 +121,38 @@ class TestTheObjectsOfAJobThatRanBefore:
         world.change(runPolicy={"suspend": False})
 
         assert "create Service" in writes(world.settle())
+
+
+class TestSuspension:
+    def test_removes_what_runs_and_says_so(self) -> None:
+        world = started()
+
+        world.change(runPolicy={"suspend": True})
+        done = world.settle()
+
+        released = ["delete StatefulSet", "delete Job", "patch Role"]
+        # The second status says that the pods are gone.
+        assert writes(done) == ["tell MPIJobSuspended", "status", *released, "status"]
+        assert world.state() == "Suspended"
+        assert world.condition("Running") == (False, "MPIJobSuspended", "MPIJob ml/train is suspended.")
+        assert "startTime" not in world.job["status"]
+        assert world.later(60) == []
+
+    def test_ends_and_the_job_runs_anew(self) -> None:
+        world = settled(mpi_job(runPolicy={"suspend": True}))
+
+        world.change(runPolicy={})
+        world.later(60)
+
+        assert world.state() == "Created"
+        assert world.condition("Suspended") == (False, "MPIJobResumed", "The job is resumed.")
+        assert world.told() == ["MPIJobCreated", "MPIJobSuspended", "MPIJobResumed"]
+        assert world.job["status"]["startTime"] == time(60)
+
+    def test_of_a_finished_job_means_nothing(self) -> None:
+        world = started()
+        world.finish(succeeded=1)
+
+        world.change(runPolicy={"suspend": True})
+
+        assert world.later(60) == []

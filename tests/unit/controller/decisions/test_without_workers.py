@@ -7,8 +7,7 @@ from typing import Any
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, mpi_job, template
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, settled, started, writes
 
 
 def alone(**spec: Any) -> Body:
@@ -37,8 +36,7 @@ def test_the_launcher_of_a_job_without_workers_is_made_at_once() -> None:
 
 
 def test_a_job_without_workers_runs_and_ends() -> None:
-    world = World(alone())
-    world.settle()
+    world = settled(alone())
 
     world.launcher_is(pods.launcher(), active=1)
     world.settle()
@@ -68,8 +66,7 @@ def test_a_refused_launcher_of_a_job_without_workers_is_told_with_its_field() ->
 
 
 def test_a_job_without_workers_keeps_to_its_template() -> None:
-    world = World(alone())
-    world.settle()
+    world = settled(alone())
     world.launcher_is(pods.launcher(), active=1)
     world.settle()
 

@@ -9,8 +9,7 @@ import pytest
 from mpirt.controller.model.actions import Delete, Patch, Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import REVISION, Body, container, mpi_job, template
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, started, with_workers, writes
 
 NEW = "train-worker-new"
 
@@ -29,40 +28,36 @@ def deleted_pods(world: World) -> list[str]:
     return [one.name for one in world.plan().actions if isinstance(one, Delete) and one.kind == "Pod"]
 
 
-def test_all_workers_of_the_earlier_template_are_deleted_at_once() -> None:
-    world = changed()
-
-    world.workers_are(pods.worker(0), pods.worker(1), revision=NEW)
-
-    assert deleted_pods(world) == ["train-worker-0", "train-worker-1"]
+OLD_ONES = ["train-worker-0", "train-worker-1"]
 
 
-def test_those_that_are_new_or_going_already_are_left_alone() -> None:
-    world = changed()
+@pytest.mark.parametrize(
+    ("job", "workers", "status", "deleted"),
+    [
+        pytest.param({}, [], {}, OLD_ONES, id="all that have the earlier template"),
+        pytest.param(
+            {},
+            [pods.worker(0), pods.worker(1, revision=NEW), pods.worker(2, deleted=60)],
+            {},
+            OLD_ONES[:1],
+            id="none that are new, or going already",
+        ),
+        pytest.param({"elastic": {"minReplicas": 1}}, [], {}, [], id="none of an elastic job"),
+        pytest.param(
+            {}, [], {"observedGeneration": 0}, [], id="none before the StatefulSet has seen its template"
+        ),
+        pytest.param({}, [], {"updateRevision": ""}, [], id="none before it has a revision"),
+    ],
+)
+def test_workers_of_an_earlier_template_are_deleted_at_once(
+    job: Body, workers: list[Body], status: Body, deleted: list[str]
+) -> None:
+    world = changed(mpi_job(**job))
 
-    new, going = pods.worker(1, revision=NEW), pods.worker(2, deleted=60)
-    world.workers_are(pods.worker(0), new, going, revision=NEW)
+    world.workers_are(*(workers or (pods.worker(0), pods.worker(1))), revision=NEW)
+    world.get("StatefulSet")["status"] |= status
 
-    assert deleted_pods(world) == ["train-worker-0"]
-
-
-def test_those_of_an_elastic_job_are_left_to_the_stateful_set_which_replaces_one_after_the_other() -> None:
-    world = changed(mpi_job(elastic={"minReplicas": 1}))
-
-    world.workers_are(pods.worker(0), pods.worker(1), revision=NEW)
-
-    assert deleted_pods(world) == []
-
-
-def test_none_is_deleted_before_the_stateful_set_has_looked_at_its_template() -> None:
-    world = changed()
-
-    world.workers_are(pods.worker(0), pods.worker(1), revision=NEW)
-    world.get("StatefulSet")["status"]["observedGeneration"] = 0
-    assert deleted_pods(world) == []
-
-    world.get("StatefulSet")["status"] = {"observedGeneration": 99}
-    assert deleted_pods(world) == []
+    assert deleted_pods(world) == deleted
 
 
 def test_a_template_that_somebody_edits_by_hand_costs_no_worker() -> None:
@@ -103,9 +98,9 @@ def indices(world: World) -> list[str]:
     ],
 )
 def test_workers_that_kueue_places_by_topology_carry_their_ranks(spec: dict[str, Any], ranks: list[str]) -> None:
-    world = World(placed_by_kueue(**spec))
-    world.settle()
-    world.workers_are(pods.worker(0, phase="Pending"), pods.worker(1, phase="Pending"))
+    world = with_workers(
+        pods.worker(0, phase="Pending"), pods.worker(1, phase="Pending"), job=placed_by_kueue(**spec)
+    )
 
     done = world.settle()
 
@@ -115,24 +110,13 @@ def test_workers_that_kueue_places_by_topology_carry_their_ranks(spec: dict[str,
 
 
 def test_a_worker_that_comes_back_gets_its_label_again() -> None:
-    world = World(placed_by_kueue())
-    world.settle()
-    world.workers_are(pods.worker(0), pods.worker(1))
+    world = with_workers(job=placed_by_kueue())
     world.settle()
 
-    world.workers_are(pods.worker(0), pods.worker(1, phase="Pending"))
+    world.workers_are(pods.worker(0), pods.worker(1, phase="Pending"), pods.worker(2, deleted=60))
     world.settle()
 
-    assert indices(world) == ["0", "1"]
-
-
-def test_a_worker_that_is_on_its_way_out_gets_none() -> None:
-    world = World(placed_by_kueue())
-    world.settle()
-    world.workers_are(pods.worker(0, deleted=60), pods.worker(1))
-    world.settle()
-
-    assert indices(world) == ["", "1"]
+    assert indices(world) == ["0", "1", ""]
 
 
 def test_other_workers_cost_no_write() -> None:
@@ -143,9 +127,7 @@ def test_other_workers_cost_no_write() -> None:
 
 
 def test_a_refused_label_is_not_asked_for_again_at_once_and_holds_nothing_up() -> None:
-    world = World(placed_by_kueue())
-    world.settle()
-    world.workers_are(pods.worker(0), pods.worker(1))
+    world = with_workers(job=placed_by_kueue())
     asked = {
         action.digest for action in world.plan().actions if isinstance(action, Patch) and action.kind == "Pod"
     }

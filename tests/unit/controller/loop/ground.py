@@ -21,8 +21,8 @@ from mpirt.controller.monitoring.logs import LineLog, logfmt
 from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.controller.observed.store import Store
 from tests.unit.controller.jobs import SETTINGS, at, time
-from tests.unit.controller.started import started
 from tests.unit.controller.trainings import TrainingWorld, training_job
+from tests.unit.controller.world import started
 
 
 class NoPods:

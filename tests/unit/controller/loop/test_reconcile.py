@@ -22,8 +22,7 @@ from mpirt.controller.model.actions import (
 )
 from tests.unit.controller.jobs import UID, Body, at, mpi_job
 from tests.unit.controller.loop.ground import Ground, ended, running
-from tests.unit.controller.started import started
-from tests.unit.controller.world import writes
+from tests.unit.controller.world import started, writes
 
 
 class TestAWebhookThatIsDown:

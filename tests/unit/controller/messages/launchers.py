@@ -6,8 +6,7 @@ from typing import Any
 
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, mpi_job
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World
+from tests.unit.controller.world import World, started
 
 OOM = "container worker ended with code 137 (OOMKilled)"
 LOST = "launcher pod train-launcher-1 was lost with its node node-1"

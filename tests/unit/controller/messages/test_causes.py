@@ -19,8 +19,7 @@ from tests.unit.controller.messages.launchers import (
     retried,
     started_again,
 )
-from tests.unit.controller.started import RUNS, started
-from tests.unit.controller.world import World
+from tests.unit.controller.world import RUNS, started
 
 EVICTED = {"phase": "Failed", "conditions": {}, "reason": "Evicted"}
 OTHER = template(container("worker", image="mpi:5"))
@@ -132,17 +131,6 @@ class TestWhileTheLauncherRuns:
 
         assert world.condition("Running") == (True, "MPIJobRunning", f"{RUNS}{counted} workers are Ready")
 
-    def test_a_worker_that_has_gone_because_the_job_was_scaled_down_has_not_died(self) -> None:
-        world = started()
-        world.change(**mpi_job(replicas=1)["spec"])
-        world.settle()
-
-        world.worker_went(pods.worker(1))
-        world.workers_are(pods.worker(0))
-        world.later(15)
-
-        assert world.condition("Running") == (True, "MPIJobRunning", f"{RUNS}1 of 1 workers are Ready")
-
     def test_a_launcher_whose_node_is_unreachable_is_reported(self) -> None:
         said = "Launcher pod train-launcher-1 was lost with its node node-1"
         assert ("Warning", "MPIJobLauncherFailed", said) in loses_launcher().events
@@ -166,14 +154,6 @@ class TestWhenTheLauncherStartsAgain:
         assert world.condition("Restarting") == said
         assert said[2] == "launcher pod train-launcher-1 was deleted"
 
-    def test_a_launcher_that_was_lost_with_its_node_is_named(self) -> None:
-        world = loses_launcher()
-
-        world.launcher_is(active=0)
-        world.later(15)
-
-        assert world.condition("Restarting")[2] == LOST
-
     def test_the_last_launcher_is_named_instead_of_one_that_had_failed_before(self) -> None:
         world, first, second = started_again()
         second["status"] |= pods.launcher(conditions=pods.lost(40))["status"]
@@ -188,16 +168,6 @@ class TestWhenTheLauncherStartsAgain:
         gives_up(world, failed=2)
         world.later(15)
         assert world.condition("Failed")[1:] == ("BackoffLimitExceeded", f"Limit; {said}")
-
-    def test_a_launcher_that_failed_since_is_named_instead(self) -> None:
-        world, first, _ = started_again()
-        world.launcher_is(first, failed=1)
-        world.later(15)
-
-        world.launcher_is(first, end_of(3, number=3, created=40, at=world.seconds + 2), failed=2)
-        world.later(15)
-
-        assert world.condition("Restarting")[2] == "launcher pod train-launcher-3 ended with code 3"
 
     def test_workers_that_were_lost_with_the_launcher_are_named(self) -> None:
         world = started()
@@ -316,17 +286,6 @@ class TestWhenTheLauncherStartsAgain:
         world.later(5)
 
         assert world.condition("Restarting")[2] == said
-
-    def test_a_launcher_that_had_ended_before_it_was_seen_to_run_is_named(self) -> None:
-        world = World(mpi_job())
-        world.settle()
-        world.workers_are(pods.worker(0), pods.worker(1))
-        world.later(5)
-
-        world.launcher_is(end_of(1), failed=1)
-        world.later(15)
-
-        assert world.condition("Restarting")[2] == "launcher pod train-launcher-1 ended with code 1"
 
     def test_a_launcher_that_came_after_the_launcher_job_was_deleted_is_named(self) -> None:
         world = started()

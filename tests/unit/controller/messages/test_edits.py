@@ -13,8 +13,7 @@ from mpirt.controller.model.actions import Patch
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.observed.observe import Circumstances, observe
 from tests.unit.controller.jobs import NOON, SETTINGS, mpi_job
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World
+from tests.unit.controller.world import World, started
 
 Fields = dict[str, Any]
 

@@ -10,7 +10,7 @@ from mpirt.controller.model.actions import Action, Done, Unavailable
 from mpirt.controller.monitoring.logs import FORMS, LineLog
 from mpirt.controller.monitoring.metrics import Metrics
 from tests.unit.controller.jobs import NOON
-from tests.unit.controller.started import started
+from tests.unit.controller.world import started
 
 LOGFMT = 'level=warning message="made again" job=ml/train tries=2 ours=true error="\\n"'
 JSON = '"level":"warning","message":"made again","job":"ml/train","tries":2,"ours":true,"error":"\\n"'

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from mpirt.controller.model.attempts import How
-from mpirt.controller.observed.deaths import worker_death
-from mpirt.controller.observed.departed import GoneJobs, end_of
+from mpirt.controller.observed.facts import end_of
+from mpirt.controller.observed.history import worker_death
 from mpirt.controller.observed.pods import read_pod
-from mpirt.controller.observed.store import Store
+from mpirt.controller.observed.store import GoneJobs, Store
 from tests.unit.controller.jobs import NOON, Body, at, time
 from tests.unit.controller.observed.things import KEY, OTHER, pod, thing
 
@@ -20,31 +20,21 @@ from tests.unit.controller.observed.things import KEY, OTHER, pod, thing
 class TestPodsThatWent:
     """They are shown for a while, in their last state."""
 
-    def test_one_that_a_watch_says_is_no_more(self, store: Store) -> None:
-        store.put("Pod", pod(phase="Failed"))
-        store.remove("Pod", pod(version="6", phase="Failed"))
-
-        assert gone(store) == [("first", "Failed")]
-        assert store.departed(OTHER, NOON) == []
-
-    def test_one_whose_name_another_has(self, store: Store) -> None:
-        store.put("Pod", pod(phase="Failed"))
-        store.put("Pod", pod("second", "7"))
-
-        assert gone(store) == [("first", "Failed")]
-
     @pytest.mark.parametrize(
         "goes",
         [
+            pytest.param(lambda store: store.remove("Pod", pod(version="6", phase="Failed")), id="a watch"),
+            pytest.param(lambda store: store.put("Pod", pod("second", "7")), id="another has its name"),
             pytest.param(lambda store: store.replace("Pod", [], "9"), id="a list no longer has it"),
             pytest.param(lambda store: store.forget("Pod", "ml", "train-worker-1", "first"), id="we deleted it"),
         ],
     )
-    def test_one_that_no_watch_reports(self, store: Store, goes: Callable[[Store], object]) -> None:
+    def test_one_is_shown_in_its_last_state(self, store: Store, goes: Callable[[Store], object]) -> None:
         store.put("Pod", pod())
         goes(store)
 
         assert gone(store) == [("first", "Running")]
+        assert store.departed(OTHER, NOON) == []
 
     def test_not_one_that_has_only_changed(self, store: Store) -> None:
         store.put("Pod", pod())
@@ -142,15 +132,6 @@ class TestALauncherJobThatIsDeleted:
 
         assert self.gone(store) == [True]
 
-    def test_is_forgotten_when_there_is_another_one(self, store: Store) -> None:
-        store.put("Job", self.job("5"))
-        store.remove("Job", self.job("6"))
-        assert self.gone(store) == [False]
-
-        store.put("Job", {**self.job("7"), "metadata": {**self.job("7")["metadata"], "uid": "another"}})
-
-        assert self.gone(store) == []
-
     def test_is_forgotten_with_its_job(self, store: Store) -> None:
         store.miss_launcher_job(KEY)
         assert self.gone(store) == [False]
@@ -207,20 +188,19 @@ def test_what_counts_is_the_state_before_the_deletion(states: list[Body | None],
     assert seen(*states) == known
 
 
-def test_an_end_that_comes_with_the_last_word_of_a_job_that_is_deleted_at_once_counts() -> None:
+@pytest.mark.parametrize(
+    ("last", "known"),
+    [
+        pytest.param(ENDED, ENDED, id="a deletion at once: it counts"),
+        pytest.param(ENDED_AND_GOING, RUNS, id="a longer deletion: it does not"),
+    ],
+)
+def test_an_end_that_the_last_state_of_a_deleted_job_shows(last: Body, known: Body) -> None:
     gone = GoneJobs()
 
-    gone.removed(KEY, RUNS, ENDED)
+    gone.removed(KEY, RUNS, last)
 
-    assert gone.of(KEY) == [ENDED]
-
-
-def test_an_end_that_comes_with_the_last_word_of_a_longer_deletion_does_not() -> None:
-    gone = GoneJobs()
-
-    gone.removed(KEY, RUNS, ENDED_AND_GOING)
-
-    assert gone.of(KEY) == [RUNS]
+    assert gone.of(KEY) == [known]
 
 
 def test_one_that_is_missed_is_gone_unless_more_is_known() -> None:

@@ -42,11 +42,6 @@ def test_the_workers_that_a_role_names_are_known_all_the_same() -> None:
     assert named_workers("train", {}) == set()
 
 
-@pytest.mark.parametrize("kind", MADE)
-def test_an_object_as_it_was_created_has_not_drifted(kind: str) -> None:
-    assert correction(MADE[kind], read_live(kind, kept(kind))) is None
-
-
 @pytest.mark.parametrize(
     ("kind", "section", "edited"),
     [
@@ -71,12 +66,3 @@ def test_a_section_that_is_not_wanted_is_removed() -> None:
 
     assert isinstance(action, Patch)
     assert action.operations[1:] == ({"op": "remove", "path": "/binaryData"},)
-
-
-def test_a_section_that_is_gone_is_written_again() -> None:
-    body = {name: value for name, value in MADE["Role"].items() if name != "rules"}
-
-    action = correction(MADE["Role"], read_live("Role", slim("Role", body)))
-
-    assert isinstance(action, Patch)
-    assert action.operations[1]["path"] == "/rules"

@@ -7,8 +7,7 @@ from typing import Any
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import mpi_job, time
 from tests.unit.controller.observed.attempts import attempts, failed
-from tests.unit.controller.started import started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import World, started, writes
 
 
 class Pruned(World):

@@ -92,13 +92,6 @@ class TestPods:
         assert [pod.name for pod in found.launchers] == ["b", "a"]
         assert [pod.name for pod in found.previous_launchers] == ["train-launcher-c"]
 
-    def test_without_their_owners_workers_are_nobodys_and_launchers_left_over(self) -> None:
-        found = seen({"Pod": [pods.worker(0), pods.launcher()]})
-
-        assert found.workers == found.launchers == ()
-        assert [pod.name for pod in found.previous_workers] == ["train-worker-0"]
-        assert [pod.name for pod in found.previous_launchers] == ["train-launcher-1"]
-
     @pytest.mark.parametrize("owner", ["uid-of-an-earlier-one", ""])
     def test_of_an_object_that_had_the_name_and_orphans_are_left(self, owner: str) -> None:
         found = seen({"Pod": [pods.worker(0, owner=owner), pods.launcher(owner=owner)]})

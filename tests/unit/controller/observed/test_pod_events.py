@@ -10,8 +10,7 @@ from mpirt.controller.model.spec import JobKey
 from mpirt.controller.observed.pods import event_job, read_failed_create, read_pod, why_not_created
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, mpi_job, time
-from tests.unit.controller.started import RUNS, started
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.world import RUNS, settled, started, with_workers, writes
 
 WORKERS, LAUNCHER = ("StatefulSet", "train-worker"), ("Job", "train-launcher")
 WORKERS_NOT_READY = (False, "MPIJobWorkersNotReady")
@@ -47,55 +46,48 @@ def why(*events: Body, name: str = "Pod train-worker-1 ", made: tuple[Body, ...]
     return why_not_created(found, "uid-of-StatefulSet", [read_pod(one) for one in made], name)
 
 
+PASSES = failed_create(
+    WORKERS,
+    "create Pod train-worker-1 in x failed error: "
+    "The POST operation against Pod could not be completed at this time, please try again.",
+    at=30,
+    name="2",
+)
+LATER = failed_create(WORKERS, of_worker(1, "forbidden: later"), at=30, name="2")
+
+
 class TestWhyAPodCantBeMade:
     @pytest.mark.parametrize(
-        "message",
+        ("events", "reason"),
         [
-            pytest.param(of_worker(1), id="workers"),
-            pytest.param(f"(combined from similar events): {of_worker(1)}.", id="many of them"),
+            pytest.param([failed_create(WORKERS, of_worker(1))], QUOTA, id="the API server's words"),
+            pytest.param(
+                [failed_create(WORKERS, f"(combined from similar events): {of_worker(1)}.")],
+                QUOTA,
+                id="many",
+            ),
+            pytest.param(
+                [failed_create(WORKERS, "no Pod train-worker-1 for now.")],
+                "no Pod train-worker-1 for now",
+                id="other words",
+            ),
+            pytest.param(
+                [LATER, failed_create(WORKERS, of_worker(1))], "forbidden: later", id="the newest of several"
+            ),
+            pytest.param([PASSES, failed_create(WORKERS, of_worker(1))], QUOTA, id="one that lasts"),
+            pytest.param([PASSES], "", id="none while the API server comes back"),
+            pytest.param(
+                [failed_create(WORKERS, of_worker(1), lastTimestamp=None, eventTime=time(20))],
+                QUOTA,
+                id="a time where newer events have it",
+            ),
+            pytest.param([failed_create(WORKERS, of_worker(11))], "", id="none for another pod"),
+            pytest.param([failed_create(LAUNCHER, of_worker(1))], "", id="none for another object"),
+            pytest.param([failed_create(WORKERS, of_worker(1), lastTimestamp=None)], "", id="none at no time"),
         ],
     )
-    def test_is_in_the_api_servers_words(self, message: str) -> None:
-        assert why(failed_create(WORKERS, message)) == f"can't be created: {QUOTA}"
-
-    def test_other_words_are_told_as_they_are(self) -> None:
-        told = failed_create(WORKERS, "no Pod train-worker-1 for now.")
-
-        assert why(told) == "can't be created: no Pod train-worker-1 for now"
-
-    def test_of_several_the_newest_is_told(self) -> None:
-        told = [
-            failed_create(WORKERS, of_worker(1, "forbidden: later"), at=30, name="2"),
-            failed_create(WORKERS, of_worker(1, "forbidden: first"), at=20, name="1"),
-        ]
-
-        assert why(*told) == "can't be created: forbidden: later"
-
-    def test_what_an_api_server_says_that_comes_back_stands_in_nobodys_way(self) -> None:
-        passes = "The POST operation against Pod could not be completed at this time, please try again."
-        told = [
-            failed_create(WORKERS, of_worker(1), at=20, name="1"),
-            failed_create(WORKERS, f"create Pod train-worker-1 in x failed error: {passes}", at=30, name="2"),
-        ]
-
-        assert why(told[1]) == ""
-        assert why(*told) == f"can't be created: {QUOTA}"
-
-    def test_the_time_may_stand_where_newer_events_have_it(self) -> None:
-        told = failed_create(WORKERS, of_worker(1), lastTimestamp=None, eventTime=time(20))
-
-        assert why(told).endswith(QUOTA)
-
-    @pytest.mark.parametrize(
-        "told",
-        [
-            pytest.param(failed_create(WORKERS, of_worker(11)), id="of another pod"),
-            pytest.param(failed_create(LAUNCHER, of_worker(1)), id="of another object"),
-            pytest.param(failed_create(WORKERS, of_worker(1), lastTimestamp=None), id="at no time"),
-        ],
-    )
-    def test_is_not_known_from_what_is_told(self, told: Body) -> None:
-        assert why(told) == ""
+    def test_is_known_from_events(self, events: list[Body], reason: str) -> None:
+        assert why(*events) == (f"can't be created: {reason}" if reason else "")
 
     @pytest.mark.parametrize(("made", "holds"), [(19, True), (20, True), (21, False)])
     def test_holds_until_another_was_made(self, made: float, *, holds: bool) -> None:
@@ -129,9 +121,7 @@ class TestWhichJobAnEventConcerns:
 
 class TestAJob:
     def test_names_the_worker_and_the_reason_until_it_is_made(self) -> None:
-        world = World()
-        world.settle()
-        world.workers_are(pods.worker(0, created=5))
+        world = with_workers(pods.worker(0, created=5))
         world.put(failed_create(WORKERS, of_worker(1)))
         world.later(25)
         assert world.condition("Running") == (
@@ -148,26 +138,11 @@ class TestAJob:
         world.later(10)
         assert world.condition("Running")[2] == "1 of 2 workers are Ready: train-worker-1 does not exist yet"
 
-    def test_names_it_though_the_statefulset_has_said_nothing_yet(self) -> None:
-        world = World()
-        world.settle()
-        world.put(failed_create(WORKERS, of_worker(0)))
-        world.later(25)
-
-        assert world.condition("Running") == (
-            *WORKERS_NOT_READY,
-            (
-                f"0 of 2 workers are Ready: train-worker-0 can't be created: {QUOTA}; "
-                "train-worker-1 does not exist yet"
-            ),
-        )
-
     @pytest.mark.parametrize(("template", "begins"), [("", True), ("of another", False)])
     def test_that_is_elastic_begins_with_the_workers_that_can_be_made(
         self, template: str, *, begins: bool
     ) -> None:
-        world = World(mpi_job(elastic={"minReplicas": 1}))
-        world.settle()
+        world = settled(mpi_job(elastic={"minReplicas": 1}))
         worker, workers = pods.worker(0, created=5), world.get("StatefulSet")
         made_from = template or workers["spec"]["template"]["metadata"]["annotations"]["mpirt.dev/template"]
         worker["metadata"]["annotations"] = {"mpirt.dev/template": made_from}
@@ -181,9 +156,7 @@ class TestAJob:
         assert ("create Job" in writes(done)) is begins
 
     def test_names_the_reason_of_its_launchers(self) -> None:
-        world = World()
-        world.settle()
-        world.workers_are(pods.worker(0), pods.worker(1))
+        world = with_workers()
         world.settle()
 
         world.put(failed_create(LAUNCHER, of_launcher()))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.observed.store import Store
 from tests.unit.controller.jobs import NOON, at
@@ -64,26 +66,22 @@ class TestJobsOfSeveralKinds:
 
 
 class TestAnAnswerThatComesLate:
-    def test_brings_nothing_back_that_a_watch_has_told_to_be_gone(self, store: Store) -> None:
-        store.put("ConfigMap", thing(version="5"))
-        store.remove("ConfigMap", thing(version="7"))
-
-        assert store.put("ConfigMap", thing(version="6")) == set()
-        assert store.around(KEY, NOON) == {}
-
-    def test_of_a_deletion_that_was_complete_at_once_brings_nothing_back(self, store: Store) -> None:
-        """Such an answer holds the pod, with the version at which the watch has told its end."""
+    @pytest.mark.parametrize(
+        ("version", "concerned"),
+        [
+            pytest.param("6", set[JobKey](), id="older than the end that a watch has reported"),
+            pytest.param("7", set[JobKey](), id="of that deletion, which was complete at once"),
+            pytest.param("8", {KEY}, id="later"),
+        ],
+    )
+    def test_is_stored_only_if_the_object_is_not_known_to_be_gone(
+        self, store: Store, version: str, concerned: set[JobKey]
+    ) -> None:
         store.put("Pod", pod(version="5"))
         store.remove("Pod", pod(version="7"))
 
-        assert store.put("Pod", pod(version="7")) == set()
-        assert store.around(KEY, NOON) == {}
-
-    def test_is_taken_if_it_is_later_than_that(self, store: Store) -> None:
-        store.put("ConfigMap", thing(version="5"))
-        store.remove("ConfigMap", thing(version="7"))
-
-        assert store.put("ConfigMap", thing(version="8")) == {KEY}
+        assert store.put("Pod", pod(version=version)) == concerned
+        assert bool(store.around(KEY, NOON)) is bool(concerned)
 
     def test_is_known_for_late_as_long_as_it_may_be_under_way(self, store: Store) -> None:
         store.remove("ConfigMap", thing(version="7"))
@@ -144,14 +142,6 @@ class TestWhatWatchesTell:
         assert store.put("ConfigMap", thing(version="7", job="")) == set()
         assert store.around(KEY, NOON) == {}
 
-    def test_an_object_that_is_no_more_is_forgotten(self, store: Store) -> None:
-        store.put("ConfigMap", thing())
-        store.put("Service", thing("train"))
-
-        assert store.remove("ConfigMap", thing(version="6")) == {KEY}
-        assert store.remove("ConfigMap", thing(version="6")) == set()
-        assert list(store.around(KEY, NOON)) == ["Service"]
-
     def test_the_end_of_a_former_object_is_not_the_end_of_its_successor(self, store: Store) -> None:
         store.put("ConfigMap", thing(version="8", uid="second"))
 
@@ -185,22 +175,6 @@ class TestLists:
         assert store.names("MPIJob") == [("ml", "train"), ("ml", "other")]
 
 
-class TestJobs:
-    def test_a_job_is_found_by_its_name_whatever_its_labels_say(self, store: Store) -> None:
-        store.put("MPIJob", job())
-
-        found = store.job(KEY)
-        assert found is not None
-        assert found["metadata"]["uid"] == "train"
-        assert store.job(OTHER) is None
-
-    def test_objects_without_a_job_make_none(self, store: Store) -> None:
-        store.put("ConfigMap", thing())
-
-        assert store.job(KEY) is None
-        assert store.jobs() == []
-
-
 class TestOurOwnWrites:
     def test_what_we_deleted_is_not_brought_back_by_an_event_that_was_under_way(self, store: Store) -> None:
         store.put("ConfigMap", thing())
@@ -225,13 +199,6 @@ class TestOurOwnWrites:
 
         assert store.put("ConfigMap", thing(version="10")) == {KEY}
         assert store.put("Service", thing("train", "10", uid="s")) == set()
-
-    def test_of_several_that_are_deleted_the_others_stay(self, store: Store) -> None:
-        store.put("ConfigMap", thing("train-config", uid="a"))
-        store.put("ConfigMap", thing("train-more", uid="b"))
-        store.forget("ConfigMap", "ml", "train-config", "a")
-
-        assert [body["metadata"]["name"] for body in store.around(KEY, NOON)["ConfigMap"]] == ["train-more"]
 
     def test_another_object_of_that_name_is_not_forgotten(self, store: Store) -> None:
         store.put("ConfigMap", thing(uid="second"))
