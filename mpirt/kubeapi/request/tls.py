@@ -16,9 +16,8 @@ from typing import Protocol
 from mpirt.errors import ConfigError
 from mpirt.kubeapi.access.credentials import Certificate, PemFile, PemText
 
-
-# What is read from a connection at once: several records, where Python's SSLSocket makes two calls for each. As much
-# stays with each connection, once so much has come at once.
+# What is read from a connection at once: several records, where Python's SSLSocket makes two calls for each. A
+# connection keeps a buffer of that size once so much has come at once.
 _READ = 64 * 1024
 
 
