@@ -11,7 +11,8 @@ message, and its first byte for a channel.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from mpirt.errors import PeerError, one_line
 from mpirt.values import Value
@@ -65,6 +66,15 @@ def stdin_messages(data: bytes) -> Iterator[bytes]:
     """Bytes for the process's stdin as messages."""
     for start in range(0, len(data), LARGEST_MESSAGE - 1):
         yield bytes([_STDIN]) + data[start : start + LARGEST_MESSAGE - 1]
+
+
+def joined(messages: Iterable[bytes]) -> Iterator[bytes]:
+    """Messages that were received, those of an output stream that follow each other as one: they cost as much."""
+    for channel, group in groupby(messages, key=lambda message: message[:1]):
+        if channel in (b"\1", b"\2"):
+            yield b"".join((channel, *(message[1:] for message in group)))
+        else:
+            yield from group
 
 
 def carries_output(message: bytes) -> bool:

@@ -24,7 +24,7 @@ from mpirt.kubeapi.request.answers import TimedOut, Untrusted
 from mpirt.kubeapi.request.exchange import ready
 from mpirt.kubeapi.request.http1 import request
 from mpirt.kubeapi.request.stream import Address, Peer, SocketAddress, TlsStream
-from mpirt.kubeapi.request.tls import TlsSocket, proxy_context, tls_context, wrap
+from mpirt.kubeapi.request.tls import Plain, Tls, Transport, proxy_context, tls_context
 from mpirt.kubeapi.request.tunnel import Tunnel
 
 GetAddrInfo: TypeAlias = Callable[[str, int], Sequence[Address]]
@@ -179,11 +179,11 @@ class Dialer:
             raise
         return stream
 
-    def _wrapping(self, context: ssl.SSLContext) -> Callable[[socket.socket], TlsSocket]:
+    def _wrapping(self, context: ssl.SSLContext) -> Callable[[socket.socket], Transport]:
         """What makes a TLS connection of one that is being made."""
         endpoint, name, proxy = self.endpoint, self._peer.server_name, self.endpoint.proxy
         if proxy is None:
             session = self._session
-            return lambda plain: wrap(context, plain, name, session)
+            return lambda plain: Tls(context, Plain(plain), name, session)
         own = proxy_context(endpoint.ca) if proxy.scheme == "https" else None
         return lambda plain: Tunnel(plain, proxy, endpoint.name, server=(context, name), own=own)

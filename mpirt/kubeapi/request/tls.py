@@ -1,7 +1,8 @@
 """
 The one TLS configuration there is: always verified.
 
-Owns: the SSLContext, loading PEM text into it without leaving a private key on a disk, and TLS on a socket.
+Owns: the SSLContext, loading PEM text into it without leaving a private key on a disk, and TLS on a socket, or
+inside another TLS connection.
 """
 
 from __future__ import annotations
@@ -9,14 +10,19 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+from contextlib import suppress
 from typing import Protocol
 
 from mpirt.errors import ConfigError
 from mpirt.kubeapi.access.credentials import Certificate, PemFile, PemText
 
+# What is read from a connection at once: several records, where Python's SSLSocket makes two calls for each. A
+# connection keeps a buffer of that size once so much has come at once.
+_READ = 64 * 1024
 
-class TlsSocket(Protocol):
-    """TLS on a connection, which never waits: what can't go on raises SSLWantReadError or SSLWantWriteError."""
+
+class Transport(Protocol):
+    """A connection that never waits: what can't go on raises SSLWantReadError or SSLWantWriteError."""
 
     def do_handshake(self) -> None: ...
     def read(self, size: int, /) -> bytes: ...
@@ -25,16 +31,115 @@ class TlsSocket(Protocol):
     def close(self) -> None: ...
 
 
-def wrap(
-    context: ssl.SSLContext, plain: socket.socket, name: str, session: ssl.SSLSession | None = None
-) -> ssl.SSLSocket:
-    """
-    Put TLS on a connected socket, for a peer whose certificate must be for `name`. The socket belongs to it then.
+class Plain:
+    """A socket that says as TLS does what it waits for."""
 
-    With the `session` of an earlier connection by the same context, and for the same name, the peer need not prove
-    again who it is: it has what only that peer has.
-    """
-    return context.wrap_socket(plain, server_hostname=name, session=session, do_handshake_on_connect=False)
+    __slots__ = ("_socket",)
+
+    def __init__(self, plain: socket.socket) -> None:
+        self._socket = plain
+
+    def do_handshake(self) -> None:
+        """There is none."""
+
+    def read(self, size: int, /) -> bytes:
+        try:
+            return self._socket.recv(size)
+        except BlockingIOError:
+            raise ssl.SSLWantReadError from None
+
+    def write(self, data: bytes, /) -> int:
+        try:
+            return self._socket.send(data)
+        except BlockingIOError:
+            raise ssl.SSLWantWriteError from None
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Tls:
+    """TLS on a transport, which belongs to it, with a peer whose certificate must be for `name`."""
+
+    __slots__ = ("_incoming", "_outer", "_outgoing", "_taken", "_tls", "_unsent")
+
+    def __init__(
+        self, context: ssl.SSLContext, outer: Transport, name: str, session: ssl.SSLSession | None = None
+    ) -> None:
+        """
+        With the `session` of an earlier connection by the same context, and for the same name, the peer need not
+        prove again who it is: it has what only that peer has.
+        """
+        self._outer = outer
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name, session=session)
+        self._unsent = b""
+        self._taken = 0
+
+    def do_handshake(self) -> None:
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                self._flush()
+                self._receive()
+            except ssl.SSLError:
+                with suppress(OSError):
+                    # The alert that tells the peer why.
+                    self._flush()
+                raise
+            else:
+                self._flush()
+                return
+
+    def read(self, size: int, /) -> bytes:
+        """At most one record."""
+        while True:
+            try:
+                return self._tls.read(size)
+            except ssl.SSLWantReadError:
+                self._receive()
+
+    def write(self, data: bytes, /) -> int:
+        """A write that could not be finished is repeated with the same bytes."""
+        self._taken = self._taken or self._tls.write(data)
+        self._flush()
+        taken, self._taken = self._taken, 0
+        return taken
+
+    def fileno(self) -> int:
+        return self._outer.fileno()
+
+    def close(self) -> None:
+        self._outer.close()
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether it has begun with the session of an earlier connection."""
+        return bool(self._tls.session_reused)
+
+    @property
+    def session(self) -> ssl.SSLSession | None:
+        """What a later connection may begin with. It comes with the first bytes."""
+        return self._tls.session
+
+    def _receive(self) -> None:
+        try:
+            data = self._outer.read(_READ)
+        except ssl.SSLEOFError:
+            data = b""
+        if data:
+            self._incoming.write(data)
+        else:
+            self._incoming.write_eof()
+
+    def _flush(self) -> None:
+        while self._unsent or self._outgoing.pending:
+            self._unsent = self._unsent or self._outgoing.read()
+            self._unsent = self._unsent[self._outer.write(self._unsent) :]
 
 
 def tls_context(authority: PemFile | PemText | None, certificate: Certificate | None) -> ssl.SSLContext:

@@ -1,7 +1,7 @@
 """
 TLS with the API server through a proxy: CONNECT first, then the same end to end as without one.
 
-Owns: the request to the proxy and what its answer means; TLS inside TLS, where the connection to the proxy is TLS.
+Owns: the request to the proxy and what its answer means.
 Never waits: what can't go on raises SSLWantReadError or SSLWantWriteError, as TLS on a socket does.
 """
 
@@ -14,7 +14,7 @@ from mpirt.errors import ConfigError, MpirtError, PeerError, Unreachable, one_li
 from mpirt.kubeapi.access.endpoint import Proxy
 from mpirt.kubeapi.request.answers import ConnectionLost, Untrusted
 from mpirt.kubeapi.request.http1 import ResponseReader, request
-from mpirt.kubeapi.request.tls import TlsSocket, wrap
+from mpirt.kubeapi.request.tls import Plain, Tls, Transport
 
 _PIECE = 16 * 1024
 _AUTHENTICATE = 407
@@ -22,12 +22,11 @@ _SERVER_ERRORS = 500
 
 
 class Tunnel:
-    """A TlsSocket whose handshake begins at the proxy."""
+    """A Transport whose handshake begins at the proxy."""
 
     __slots__ = (
         "_context",
         "_outer",
-        "_plain",
         "_proxy",
         "_reader",
         "_request",
@@ -47,10 +46,12 @@ class Tunnel:
         own: ssl.SSLContext | None,
     ) -> None:
         """`server` is the TLS context and the name of the API server, `own` the context of an https proxy."""
-        self._plain, self._proxy, self._target = plain, proxy, target
+        self._proxy, self._target = proxy, target
         self._context, self._server_name = server
-        self._outer: TlsSocket = _Plain(plain) if own is None else wrap(own, plain, proxy.host)
-        self._tls: TlsSocket | None = None
+        self._outer: Transport = Plain(plain)
+        if own is not None:
+            self._outer = Tls(own, self._outer, proxy.host)
+        self._tls: Tls | None = None
         self._reader = ResponseReader(body_limit=_PIECE)
         self._said = b""
         headers = [("Host", target), ("User-Agent", "mpirt")]
@@ -63,7 +64,7 @@ class Tunnel:
         if self._tls is None:
             self._reach_proxy()
             self._ask()
-            self._tls = self._inner()
+            self._tls = Tls(self._context, self._outer, self._server_name)
         self._tls.do_handshake()
 
     def read(self, size: int, /) -> bytes:
@@ -130,97 +131,3 @@ class Tunnel:
         if status < _SERVER_ERRORS:
             return ConfigError(f"{name} refuses to connect to {self._target} {words}; it is named by {origin}")
         return Unreachable(f"{name} can't connect to {self._target} {words}")
-
-    def _inner(self) -> TlsSocket:
-        if isinstance(self._outer, _Plain):
-            return wrap(self._context, self._plain, self._server_name)
-        return _TlsInTls(self._context, self._outer, self._server_name)
-
-
-class _Plain:
-    """A socket that says as TLS does what it waits for."""
-
-    __slots__ = ("_socket",)
-
-    def __init__(self, plain: socket.socket) -> None:
-        self._socket = plain
-
-    def do_handshake(self) -> None:
-        """There is none."""
-
-    def read(self, size: int, /) -> bytes:
-        try:
-            return self._socket.recv(size)
-        except BlockingIOError:
-            raise ssl.SSLWantReadError from None
-
-    def write(self, data: bytes, /) -> int:
-        try:
-            return self._socket.send(data)
-        except BlockingIOError:
-            raise ssl.SSLWantWriteError from None
-
-    def fileno(self) -> int:
-        return self._socket.fileno()
-
-    def close(self) -> None:
-        self._socket.close()
-
-
-class _TlsInTls:
-    """TLS whose bytes travel inside another TLS connection."""
-
-    __slots__ = ("_incoming", "_outer", "_outgoing", "_taken", "_tls", "_unsent")
-
-    def __init__(self, context: ssl.SSLContext, outer: TlsSocket, name: str) -> None:
-        self._outer = outer
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
-        self._unsent = b""
-        self._taken = 0
-
-    def do_handshake(self) -> None:
-        while True:
-            try:
-                self._tls.do_handshake()
-            except ssl.SSLWantReadError:
-                self._receive()
-            else:
-                self._flush()
-                return
-
-    def read(self, size: int, /) -> bytes:
-        while True:
-            try:
-                return self._tls.read(size)
-            except ssl.SSLWantReadError:
-                self._receive()
-
-    def write(self, data: bytes, /) -> int:
-        """As in TLS on a socket, a write that could not be finished is repeated with the same bytes."""
-        self._taken = self._taken or self._tls.write(data)
-        self._flush()
-        taken, self._taken = self._taken, 0
-        return taken
-
-    def fileno(self) -> int:
-        return self._outer.fileno()
-
-    def close(self) -> None:
-        self._outer.close()
-
-    def _receive(self) -> None:
-        self._flush()
-        try:
-            data = self._outer.read(_PIECE)
-        except ssl.SSLEOFError:
-            data = b""
-        if data:
-            self._incoming.write(data)
-        else:
-            self._incoming.write_eof()
-
-    def _flush(self) -> None:
-        while self._unsent or self._outgoing.pending:
-            self._unsent = self._unsent or self._outgoing.read()
-            self._unsent = self._unsent[self._outer.write(self._unsent) :]

@@ -61,42 +61,53 @@ class Closed(Value):
 class FrameReader:
     """Bytes in, events out."""
 
-    __slots__ = ("_buffer", "_limit", "_parts")
+    __slots__ = ("_held", "_limit", "_needed", "_parts")
 
     def __init__(self, *, limit: int = MESSAGE_LIMIT) -> None:
         self._limit = limit
-        self._buffer = bytearray()
+        # The beginning of a frame, and how much of it has to be there before more can be said.
+        self._held = bytearray()
+        self._needed = 0
         self._parts: bytearray | None = None
 
     def feed(self, data: bytes) -> Iterator[Message | Ping | Pong | Closed]:
         """Take bytes; give what is complete now. Raises PeerError, after what stands before the offence."""
-        self._buffer += data
-        while (frame := self._next()) is not None:
-            event = self._event(*frame)
+        if self._held:
+            self._held += data
+            if len(self._held) < self._needed:
+                return
+            data = bytes(self._held)
+        at = 0
+        while (found := self._next(data, at)) is not None:
+            first, payload, at = found
+            event = self._event(first, payload)
             if event is not None:
                 yield event
+        self._held = bytearray(data[at:])
 
-    def _next(self) -> tuple[int, bytes] | None:
-        buffer = self._buffer
-        if len(buffer) < _HEADER:
+    def _next(self, data: bytes, at: int) -> tuple[int, bytes, int] | None:
+        """The frame that begins there, and where it ends."""
+        start = at + _HEADER
+        if self._lacks(data, at, start):
             return None
-        first, size, start = buffer[0], buffer[1], _HEADER
+        first, size = data[at], data[at + 1]
         if first & _RESERVED or size & _MASKED or first & 0x0F not in _KNOWN:
-            raise PeerError(f"invalid WebSocket frame header: {bytes(buffer[:8]).hex(' ')}")
+            raise PeerError(f"invalid WebSocket frame header: {data[at : at + 8].hex(' ')}")
         if first & _CONTROL and (not first & _LAST or size > _CONTROL_LIMIT):
             raise PeerError("a WebSocket control frame is longer than 125 bytes or in fragments")
         if size in (_IN_2_BYTES, _IN_8_BYTES):
-            start += 2 if size == _IN_2_BYTES else 8
-            if len(buffer) < start:
+            length_at, start = start, start + (2 if size == _IN_2_BYTES else 8)
+            if self._lacks(data, at, start):
                 return None
-            size = int.from_bytes(buffer[_HEADER:start])
+            size = int.from_bytes(data[length_at:start])
         if size > self._limit:
             raise PeerError(f"a WebSocket frame of {size} bytes; more than {self._limit} are not taken")
-        if len(buffer) < start + size:
-            return None
-        payload = bytes(buffer[start : start + size])
-        del buffer[: start + size]
-        return first, payload
+        end = start + size
+        return None if self._lacks(data, at, end) else (first, data[start:end], end)
+
+    def _lacks(self, data: bytes, at: int, end: int) -> bool:
+        self._needed = end - at
+        return len(data) < end
 
     def _event(self, first: int, payload: bytes) -> Message | Ping | Pong | Closed | None:
         opcode = first & 0x0F

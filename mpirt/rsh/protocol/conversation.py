@@ -18,7 +18,7 @@ from mpirt.rsh.protocol.keeperframes import Kind
 from mpirt.values import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 # How much of stdin may be under way: what the keeper has room for.
 STDIN_WINDOW = 1024 * 1024
@@ -29,6 +29,7 @@ OUTPUT_WINDOW = 2 * 1024 * 1024
 # Each word to it is a message that wakes everything on the
 # way, as a piece of output does: less often would stall it, more often costs as much as the output itself.
 _ACK_EVERY = 512 * 1024
+_STREAMS: Mapping[int, int] = {Kind.OUT: STDOUT, Kind.ERR: STDERR}
 # Connections have 32 bits for their number; one process makes no more than this leaves room for.
 _EPOCH_BITS = 16
 
@@ -210,14 +211,36 @@ class Conversation:
     # What the keeper has to say
 
     def receive(self, data: bytes) -> Iterator[Fact]:
-        """What follows from the keeper's bytes, in order. Raises PeerError."""
+        """
+        What follows from the keeper's bytes, in order. Raises PeerError, after what stands before the offence.
+
+        Frames of output that follow each other are one fact: they cost as much.
+        """
+        stream = 0
+        pieces: list[bytes] = []
+        offence: PeerError | None = None
+        try:
+            for found in self._frames(data):
+                before, stream = stream, _STREAMS.get(found.kind, 0)
+                if any(pieces) and stream != before:
+                    yield Output(before, b"".join(pieces))
+                    pieces = []
+                if stream:
+                    pieces.append(self._fresh(stream, found))
+                else:
+                    yield from self._take(found)
+        except PeerError as error:
+            offence = error
+        if any(pieces):
+            yield Output(stream, b"".join(pieces))
+        if offence is not None:
+            raise offence
+
+    def _frames(self, data: bytes) -> Iterator[Frame]:
         for found in self._reader.feed(data):
             if found.epoch != self._epoch:
                 raise PeerError(f"the keeper speaks of connection {found.epoch}, this is {self._epoch}")
-            if found.kind in (Kind.OUT, Kind.ERR):
-                yield from self._output(STDOUT if found.kind == Kind.OUT else STDERR, found)
-            else:
-                yield from self._take(found)
+            yield found
 
     def _take(self, found: Frame) -> Iterator[Fact]:
         match found.kind:
@@ -247,7 +270,8 @@ class Conversation:
         for at in range(0, len(data), STDIN_PIECE):
             yield self._frame(Kind.STDIN, offset + at, data[at : at + STDIN_PIECE])
 
-    def _output(self, stream: int, found: Frame) -> Iterator[Fact]:
+    def _fresh(self, stream: int, found: Frame) -> bytes:
+        """What of a frame of output did not come earlier."""
         have = self._received[stream]
         if found.number > have:
             raise PeerError(f"the keeper skips output: byte {found.number} follows byte {have}")
@@ -256,9 +280,8 @@ class Conversation:
         if beyond > OUTPUT_WINDOW:
             raise PeerError(f"the keeper sends {beyond} bytes of output beyond what was acknowledged, "
                             f"{OUTPUT_WINDOW} is the most")  # fmt: skip
-        if fresh:
-            self._received[stream] += len(fresh)
-            yield Output(stream, fresh)
+        self._received[stream] += len(fresh)
+        return fresh
 
     def _exit(self, end: frames.Exit) -> Iterator[Fact]:
         received = self._received[STDOUT], self._received[STDERR]

@@ -48,32 +48,33 @@ def read_header(data: bytes | bytearray, at: int = 0) -> tuple[int, int]:
 class FrameReader:
     """Makes frames out of a stream of bytes that may be cut anywhere."""
 
-    __slots__ = ("_held", "_limits", "_sender")
+    __slots__ = ("_held", "_limits", "_needed", "_sender")
 
     def __init__(self, sender: str, limits: Mapping[int, int]) -> None:
         """`sender`: for errors. `limits`: the types that it may send, and how long their payloads may be."""
         self._sender, self._limits = sender, limits
+        # The beginning of a frame, and how much of it has to be there before more can be said.
         self._held = bytearray()
+        self._needed = 0
 
     def feed(self, data: bytes) -> Iterator[Frame]:
         """The frames that are whole by now; take all of them. Raises PeerError for an invalid header."""
-        held = self._held
-        held_before = len(held)
-        if held_before:
-            held += data
-        found, at = held if held_before else data, 0
-        while len(found) - at >= HEADER:
-            kind, length = read_header(found, at)
+        if self._held:
+            self._held += data
+            if len(self._held) < self._needed:
+                return
+            data = bytes(self._held)
+        at, self._needed = 0, HEADER
+        while len(data) - at >= HEADER:
+            kind, length = read_header(data, at)
             if length > self._limits.get(kind, -1):
                 raise PeerError(f"invalid frame from {self._sender}: type {kind}, {length} bytes")
             after = at + HEADER + length
-            if after > len(found):
+            if after > len(data):
+                self._needed = after - at
                 break
-            epoch = int.from_bytes(found[at + 4 : at + 8], "little")
-            number = int.from_bytes(found[at + 8 : at + HEADER], "little")
-            yield Frame(kind, epoch, number, bytes(found[at + HEADER : after]))
+            epoch = int.from_bytes(data[at + 4 : at + 8], "little")
+            number = int.from_bytes(data[at + 8 : at + HEADER], "little")
+            yield Frame(kind, epoch, number, data[at + HEADER : after])
             at = after
-        if held_before:
-            del held[:at]
-        else:
-            held += data[at:]
+        self._held = bytearray(data[at:])

@@ -14,6 +14,7 @@ import select
 from mpirt.errors import MpirtError
 from mpirt.kubeapi.access.steps import Pending
 from mpirt.kubeapi.request import websocket
+from mpirt.kubeapi.request.channels import joined
 from mpirt.kubeapi.request.execs import Upgraded
 from mpirt.rsh.session import events
 from mpirt.rsh.watches.loop import FOR_EVER
@@ -102,39 +103,44 @@ class ExecLink:
         self.flush()
 
     def _read(self, found: list[events.Event]) -> None:
+        pieces, self._early = [self._early], b""
+        data: bytes | None = None
         self._more = True
-        for _ in range(_READS_PER_STEP):
-            data: bytes | None = self._early
-            self._early = b""
-            data = data or self._stream.read()
-            if data is None:
-                self._more = False
-                return
-            if not data:
-                self._end(found, self._unsendable or "the API server closed the connection without a word")
-                return
-            for frame in self._reader.feed(data):
-                self._take(frame, found)
-                if self._closed:
-                    return
+        try:
+            for _ in range(_READS_PER_STEP):
+                data = self._stream.read()
+                if not data:
+                    self._more = False
+                    break
+                pieces.append(data)
+        finally:
+            self._take(b"".join(pieces), found)
+        if data == b"":
+            self._end(found, self._unsendable or "the API server closed the connection without a word")
 
-    def _take(
-        self,
-        frame: websocket.Message | websocket.Ping | websocket.Pong | websocket.Closed,
-        found: list[events.Event],
-    ) -> None:
-        match frame:
-            case websocket.Message(data):
-                found.append(events.Received(data))
-            case websocket.Ping(data):
-                self._write(websocket.pong(data, os.urandom(4)))
-            case websocket.Closed(code, reason):
-                said = " ".join(str(part) for part in (code, reason) if part)
-                self._end(found, f"the server closed it ({said or 'no reason given'})")
+    def _take(self, data: bytes, found: list[events.Event]) -> None:
+        messages: list[bytes] = []
+        how = ""
+        try:
+            for frame in self._reader.feed(data):
+                match frame:
+                    case websocket.Message(message):
+                        messages.append(message)
+                    case websocket.Ping(payload):
+                        self._write(websocket.pong(payload, os.urandom(4)))
+                    case websocket.Closed(code, reason):
+                        said = " ".join(str(part) for part in (code, reason) if part)
+                        how = f"the server closed it ({said or 'no reason given'})"
+                        break
+        finally:
+            found += [events.Received(message) for message in joined(messages)]
+        if how:
+            self._end(found, how)
 
     def _end(self, found: list[events.Event], how: str) -> None:
-        self.close()
-        found.append(events.Closed(how))
+        if not self._closed:
+            self.close()
+            found.append(events.Closed(how))
 
 
 def _has_ended(fd: int) -> bool:

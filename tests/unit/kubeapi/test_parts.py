@@ -21,7 +21,7 @@ from mpirt.kubeapi.request.asks import get_pod, list_pods
 from mpirt.kubeapi.request.dial import resolve
 from mpirt.kubeapi.request.http1 import Head
 from mpirt.kubeapi.request.stream import Address
-from mpirt.kubeapi.request.tls import tls_context, wrap
+from mpirt.kubeapi.request.tls import Plain, Tls, tls_context
 from mpirt.kubeapi.request.websocket import accepted_protocol, new_key, upgrade_headers
 
 
@@ -229,8 +229,8 @@ class TestTheContext:
         assert (ours.check_hostname, ours.verify_mode) == (True, ssl.CERT_REQUIRED)
 
     def test_is_of_no_use_without_a_name_to_verify(self) -> None:
-        with closing(socket.socket()) as plain, pytest.raises(ValueError, match="check_hostname requires"):
-            wrap(tls_context(None, None), plain, "")
+        with closing(socket.socket()) as plain, pytest.raises(ValueError, match="cannot be an empty string"):
+            Tls(tls_context(None, None), Plain(plain), "")
 
     def test_that_cannot_be_given_a_certificate_says_what_it_lacks(self) -> None:
         certificate = Certificate("a chain", Secret("a key"), "client-certificate-data")
