@@ -19,12 +19,11 @@ the words as they are, or to quote them again, breaks that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from enum import Enum
 from ipaddress import IPv6Address
 
 from mpirt.errors import UsageError
 from mpirt.names import RSH
-from mpirt.rsh.invocation.options import SFTP, Does, Given, of_option, read_word
+from mpirt.rsh.invocation.options import SFTP, Does, Given, Wants, of_option, read_word
 from mpirt.values import Value
 
 KUBEXEC = "kubexec.sh"
@@ -70,15 +69,6 @@ class Invocation(Value):
     send_env: tuple[str, ...] = ()
     set_env: tuple[str, ...] = ()
     """The values of SendEnv and SetEnv, as they came."""
-
-
-class Wants(Enum):
-    """A person wants to be told something, and nothing to be done."""
-
-    HELP = "help"
-    VERSION = "version"
-    SSH_VERSION = "V"
-    """As ssh has it: on stderr."""
 
 
 class Host(Value):

@@ -24,7 +24,7 @@ from mpirt.rsh.ports.log import Log
 from mpirt.rsh.ports.loop import FOR_EVER
 from mpirt.rsh.protocol.entrance import BOOTSTRAP
 from mpirt.rsh.session import events
-from mpirt.rsh.session.ending import PASSED_ON, SIGNALLED, broken_stdout
+from mpirt.rsh.session.held import PASSED_ON, SIGNALLED, broken_stdout
 from mpirt.rsh.session.machine import Machine, State
 from mpirt.rsh.session.session import Session
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from mpirt import names
 from mpirt.errors import ExitCode, internal_error
-from mpirt.rsh.invocation.replies import version
+from mpirt.rsh.invocation.options import version
 from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.calls import Calls

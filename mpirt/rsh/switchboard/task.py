@@ -23,8 +23,7 @@ from mpirt.rsh.invocation.order import SHELL, Order, command_line, exported
 from mpirt.rsh.pod.liveness import ASK_EVERY, DEAD_AFTER, Pace
 from mpirt.rsh.protocol.entrance import Keepers
 from mpirt.rsh.protocol.keeperframes import LONGEST_JOB, Fence
-from mpirt.rsh.session.ending import Grace
-from mpirt.rsh.session.task import WATCH_AFTER, Holding, Patience, Task
+from mpirt.rsh.session.task import WATCH_AFTER, Grace, Holding, Patience, Task
 
 CONNECT_TIMEOUT = "MPIRT_CONNECT_TIMEOUT"
 

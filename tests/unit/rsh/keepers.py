@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from mpirt.rsh.protocol.entrance import Keepers
-from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.events import Closed, Dial, Opened, Send, Tick
-from mpirt.rsh.session.task import Holding
+from mpirt.rsh.session.task import Grace, Holding
 from tests.unit.rsh.sessions import DEFAULT_GRACE, FIRST, V4, Run, out
 
 ATTACH, CONTROL, STDIN, STDIN_END, ACK, DONE, BEAT, USAGE = 1, 2, 3, 4, 5, 6, 7, 9

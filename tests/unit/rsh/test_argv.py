@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import UsageError
-from mpirt.rsh.invocation.argv import Host, Invocation, Wants, parse, parse_host
-from mpirt.rsh.invocation.options import SFTP, read_time
+from mpirt.rsh.invocation.argv import Host, Invocation, parse, parse_host
+from mpirt.rsh.invocation.options import SFTP, Wants, read_time
 from tests.promises import promise
 
 LABEL = "is of lower-case letters, digits and dashes, up to 63 of them, and begins and ends with a letter or digit"

@@ -7,7 +7,6 @@ import pytest
 from mpirt.errors import ExitCode
 from mpirt.kubeapi.request.answers import Failure, ServerFailed
 from mpirt.rsh.pod.facts import Pod
-from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.events import (
     ApiAnswers,
     Finish,
@@ -20,6 +19,7 @@ from mpirt.rsh.session.events import (
     WatchPod,
 )
 from mpirt.rsh.session.machine import State
+from mpirt.rsh.session.task import Grace
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import END, LEASE, SIGNAL, HeldRun
 from tests.unit.rsh.sessions import exit_status
