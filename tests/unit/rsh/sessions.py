@@ -181,6 +181,11 @@ class Run:
         assert len(found) <= 1
         return found[0] if found else None
 
+    @property
+    def code(self) -> int | None:
+        """The exit code; None while it goes on."""
+        return None if self.finish is None else self.finish.code
+
     def sent(self) -> bytes:
         """All bytes that were sent."""
         return b"".join(action.message[1:] for action in self.actions if isinstance(action, Send))

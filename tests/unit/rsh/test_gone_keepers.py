@@ -27,21 +27,16 @@ class TestWhatIsGone:
     """After the connection was lost: what has become of the pod, the container and the keeper."""
 
     def test_a_pod_that_is_gone_is_the_end_at_once(self) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
+        run = HeldRun.lost()
         run.feed(PodGone())
 
         assert run.finish == Finish(ExitCode.POD_DELETED, "pod w was deleted")
 
     def test_a_container_that_was_restarted_is_the_end_at_once(self) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
+        run = HeldRun.lost()
         run.feed(PodSeen(pods.RESTARTED))
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.CONTAINER_DIED
+        assert run.code == ExitCode.CONTAINER_DIED
 
     def test_a_keeper_that_is_gone_from_a_living_container_is_the_end(self) -> None:
         run = HeldRun().begin()
@@ -60,8 +55,7 @@ class TestWhatIsGone:
         run.finds_nobody()
         run.after(0.6)
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.UNKNOWN_END
+        assert run.code == ExitCode.UNKNOWN_END
 
     @pytest.mark.parametrize("ending", [SUCCESS, exit_status(137)])
     def test_the_next_container_proves_the_end_of_the_one_before(self, ending: Received) -> None:
@@ -77,45 +71,35 @@ class TestWhatIsGone:
 
     @pytest.mark.parametrize("start", [0, 5000])
     def test_what_became_of_a_keeper_that_is_gone_the_pod_may_tell_later(self, start: int) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
+        run = HeldRun.lost()
         run.finds_nobody(container_start=start)
         run.feed(PodSeen(pods.HEALTHY))
         run.after(2.0, PodSeen(pods.RESTARTED))
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.CONTAINER_DIED
+        assert run.code == ExitCode.CONTAINER_DIED
         assert run.finish.line == "the container of pod w was restarted (OOMKilled, code 137)"
 
     def test_where_the_container_cannot_be_told_from_the_next_the_kubelet_has_longer(self) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
+        run = HeldRun.lost()
         run.finds_nobody(container_start=0)
         run.after(9.9, PodSeen(pods.HEALTHY))
         assert run.finish is None
         run.after(0.2)
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.UNKNOWN_END
+        assert run.code == ExitCode.UNKNOWN_END
 
     def test_what_became_of_a_keeper_that_is_gone_the_pod_may_tell(self) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
+        run = HeldRun.lost()
         run.finds_nobody()
         run.feed(PodSeen(pods.RESTARTED))
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.CONTAINER_DIED
+        assert run.code == ExitCode.CONTAINER_DIED
 
     def test_a_container_that_was_killed_and_is_not_found_is_the_end_before_the_pod_says_why(self) -> None:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY))
         run.feed(exit_status(137))
-        run.until_dialled()
-        run.feed(PodSeen(pods.HEALTHY), NotOpened(NOT_FOUND))
+        run.until_dialled(PodSeen(pods.HEALTHY), NotOpened(NOT_FOUND))
         run.after(0.6)
 
         assert run.finish == Finish(ExitCode.CONTAINER_DIED, "the container of pod w has ended")
@@ -130,21 +114,18 @@ class TestWhatIsGone:
     ) -> None:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY), exit_status(137))
-        run.until_dialled()
-        run.feed(NotOpened(NOT_FOUND))
+        run.until_dialled(NotOpened(NOT_FOUND))
         run.after(2.0)
         assert run.finish is None
 
         run.feed(PodSeen(pod))
 
-        assert run.finish is not None
-        assert run.finish.code == code
+        assert run.code == code
 
     def test_a_container_that_is_not_found_is_the_end_where_the_pod_cannot_be_read(self) -> None:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY), exit_status(137))
-        run.until_dialled()
-        run.feed(NotOpened(NOT_FOUND))
+        run.until_dialled(NotOpened(NOT_FOUND))
         run.after(3.0)
 
         assert run.finish == Finish(ExitCode.CONTAINER_DIED, "the container of pod w has ended")
@@ -180,8 +161,7 @@ class TestWhatIsGone:
         run.feed(PodSeen(pods.HEALTHY), exit_status(137))
         run.after(2.9, PodSeen(pods.RESTARTED))
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.CONTAINER_DIED
+        assert run.code == ExitCode.CONTAINER_DIED
 
     def test_where_nobody_may_look_the_runtimes_word_has_to_do(self) -> None:
         run = HeldRun().begin()
@@ -192,5 +172,4 @@ class TestWhatIsGone:
         run.feed(PodHidden("may not"))
         run.after(3.0)
 
-        assert run.finish is not None
-        assert run.finish.code == 137
+        assert run.code == 137

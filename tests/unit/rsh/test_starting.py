@@ -198,8 +198,7 @@ class TestBeforeGo:
         run = Run().open()
         run.feed(failure_status('exec: "/bin/sh": stat /bin/sh: no such file or directory'))
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.NO_SHELL
+        assert run.code == ExitCode.NO_SHELL
 
     def test_a_shell_that_says_nothing_is_tried_again_elsewhere(self) -> None:
         run = Run().open()
@@ -289,8 +288,7 @@ class TestBeforeGo:
         run = Run().open()
         run.feed(event)
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.PEER
+        assert run.code == ExitCode.PEER
 
     def test_what_a_connection_says_that_is_not_open_is_nothing(self) -> None:
         assert Run().feed(KEEPER, Closed("late"), PodGone(), ApiAnswers()) == []
