@@ -132,6 +132,8 @@ def _refuse(does: Does, what: str) -> None:
         raise UsageError(f"{what} can't be honoured: there is no ssh connection here to use or forward by")
 
 
+# Of an unsigned number of 64 bits.
+_MOST_DIGITS = 20
 # ssh takes weeks, too; nothing that runs for a day can tell the difference.
 LONGEST = 86400.0
 _FORM = "expected a time such as 30, 10s or 1h30m"
@@ -156,6 +158,11 @@ def of_variable(environ: Mapping[str, str], name: str, default: float, *, may_be
         above = "" if may_be_zero else "above 0 and "
         raise UsageError(f"{name}={text[:20]}: {_FORM}, {above}at most a day")
     return seconds
+
+
+def read_number(text: str) -> int | None:
+    """A whole number; None where it is none, or longer than any that is meant: Python refuses long ones."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
 
 
 def read_time(text: str) -> float | None:

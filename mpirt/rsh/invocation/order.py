@@ -33,6 +33,7 @@ from fnmatch import fnmatchcase
 
 from mpirt import launchenv
 from mpirt.errors import UsageError
+from mpirt.rsh.invocation.options import read_number
 from mpirt.values import Value
 
 # What a command is for, unless another shell is asked for.
@@ -57,7 +58,7 @@ class Order(Value):
         if not (self.shell.startswith("/") and self.shell.isprintable()) or self.shell.endswith("/"):
             raise UsageError(f"{self.shell[:40]!r} can't be a shell: expected a path such as /bin/bash")
         for name in self.environment:
-            if not (name.isidentifier() and name.isascii()):
+            if not _is_name(name):
                 raise UsageError(f"{name!r} is no name for an environment variable")
 
 
@@ -82,7 +83,12 @@ def exported(send: Sequence[str], assign: Sequence[str], here: Mapping[str, str]
             found.setdefault(_checked(name), content)
     patterns = _patterns(send)
     for name, content in here.items():
-        if name not in found and _can_be_set(name) and any(matches(name, pattern) for pattern in patterns):
+        if (
+            name not in found
+            and _is_name(name)
+            and name not in _READ_ONLY
+            and any(matches(name, pattern) for pattern in patterns)
+        ):
             found[name] = content
     return found
 
@@ -106,15 +112,16 @@ def _patterns(settings: Sequence[str]) -> list[str]:
 
 
 def _checked(name: str) -> str:
-    if not (name.isidentifier() and name.isascii()):
+    if not _is_name(name):
         raise UsageError(f"-o SetEnv: {name!r} is no name for an environment variable")
     if name in _READ_ONLY:
         raise UsageError(f"-o SetEnv: {name!r} can't be set: shells do that themselves")
     return name
 
 
-def _can_be_set(name: str) -> bool:
-    return name.isidentifier() and name.isascii() and name not in _READ_ONLY
+def _is_name(name: str) -> bool:
+    """Whether a shell can have a variable of this name."""
+    return name.isidentifier() and name.isascii()
 
 
 def _words(text: str, setting: str) -> list[str]:
@@ -242,5 +249,5 @@ def _check_size(words: Sequence[str], daemon: Daemon) -> None:
 
 
 def _number(values: Mapping[str, str], name: str, default: int) -> int:
-    text = values.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() else default
+    number = read_number(values.get(name, ""))
+    return default if number is None else number

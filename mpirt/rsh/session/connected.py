@@ -136,8 +136,8 @@ class Connected(Machine):
         """The keeper is there, and the command was started: go on from GO."""
 
     @abstractmethod
-    def _conclude(self) -> None:
-        """The command has ended, and there is nothing more to come."""
+    def _over(self, how: str, now: float, status: Status | None) -> None:
+        """The connection has ended, as the command had before."""
 
     # The connection that there is
 
@@ -208,7 +208,7 @@ class Connected(Machine):
 
     def _lost(self, how: str, now: float, *, status: Status | None = None) -> None:
         if self.state is State.EXITED:
-            self._conclude()
+            self._over(how, now, status)
             return
         if self._reattaching is not None:
             line = f"the connection to pod {self._task.pod} ended before its keeper answered: {how}"

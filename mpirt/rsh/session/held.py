@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.request.channels import Channels, Output
+from mpirt.kubeapi.request.channels import Channels, ExitedWith, Output, Status
 from mpirt.rsh.protocol import conversation
 from mpirt.rsh.protocol import keeperframes as frames
 from mpirt.rsh.protocol.keeperframes import EndedBy
 from mpirt.rsh.session import events
 from mpirt.rsh.session.connected import Connected
 from mpirt.rsh.session.machine import Entered, State, Step
+from mpirt.rsh.session.patience import KILLED_SECONDS
 from mpirt.rsh.session.task import Record
 from mpirt.values import Value
 
@@ -115,6 +116,8 @@ class Held(Connected):
         self._over_at: float | None = None
         self._is_done = False
         self._was_signalled = False
+        # Whether the command has ended, and the pod may say why.
+        self._asks_why = False
 
     def begin(self, found: KeeperFound, now: float) -> list[events.Action]:
         """The first words to the keeper."""
@@ -294,7 +297,10 @@ class Held(Connected):
         if self.state is State.DONE:
             return
         if self.state is State.EXITED:
-            if self._over_at is not None and now >= self._over_at:
+            verdict = self._findings.verdict(now, 0.0) if self._asks_why else None
+            if verdict is not None:
+                self._outcome = Ending(verdict.code, verdict.cause).after(self._outcome[0])
+            if verdict is not None or (self._over_at is not None and now >= self._over_at):
                 self._conclude()
             return
         verdict = self._verdict(now)
@@ -339,6 +345,17 @@ class Held(Connected):
             # Whatever the reason is, no other process will come back for it.
             self._tell(self._talk.end(frames.end_control(_TERM, self._task.grace.on_signal)))
         super()._finish(code, line)
+
+    def _over(self, how: str, now: float, status: Status | None) -> None:
+        is_killed = self._outcome[0] == SIGNALLED + _KILL and self._ending is None
+        if not (is_killed and isinstance(status, ExitedWith) and status.code):
+            self._conclude()
+            return
+        # The keeper's bridge was killed, too, be it before or after the keeper: by what has ended the container?
+        self._drop_connection()
+        self._findings.lost(how, status)
+        self._asks_why, self._over_at = True, now + KILLED_SECONDS
+        self._look()
 
     def _conclude(self) -> None:
         self._tell_done()

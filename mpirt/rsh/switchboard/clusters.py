@@ -19,7 +19,7 @@ from mpirt.kubeapi.access.credentials import StoredCredentials
 from mpirt.kubeapi.access.endpoint import Endpoint, find_endpoint
 from mpirt.kubeapi.request.answers import ApiError
 from mpirt.kubeapi.request.dial import Dialer
-from mpirt.rsh.pod.jobpods import given_scope
+from mpirt.rsh.pod.lookup import given_scope
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.switchboard.gate import Gate
 from mpirt.rsh.watches.followers import Watch

@@ -22,7 +22,7 @@ from mpirt.kubeapi.watch.listwatch import News, NewsKind
 from mpirt.kubeapi.watch.pods import PodWatch
 from mpirt.objects import Body, table, text
 from mpirt.rsh.pod.facts import Pod, read_pod
-from mpirt.rsh.pod.jobpods import EVERYTHING, covers, scope_of
+from mpirt.rsh.pod.lookup import EVERYTHING, covers, scope_of
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.session import events
 from mpirt.rsh.watches import podquestions

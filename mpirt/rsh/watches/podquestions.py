@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpirt.errors import MpirtError
-from mpirt.rsh.pod.jobpods import KeptPods
+from mpirt.rsh.pod.lookup import KeptPods
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

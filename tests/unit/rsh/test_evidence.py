@@ -22,7 +22,7 @@ def with_container(*, phase: str = "Running", **status: object) -> Pod:
     return pods.pod(status={"phase": phase, "containerStatuses": [pods.container_status(**status)]})
 
 
-DELETED = {"deletionTimestamp": "2026-11-20T12:00:00Z"}
+DELETED: dict[str, object] = {"deletionTimestamp": "2026-11-20T12:00:00Z"}
 DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
 GONE = "the keeper of the command in pod w is gone: something has killed it, or its lease was over"
 

@@ -9,10 +9,13 @@ from mpirt.kubeapi.request.answers import Failure, ServerFailed
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.session.events import (
     ApiAnswers,
+    Event,
     Finish,
     LookAtPod,
     NotOpened,
+    PodGone,
     PodSeen,
+    Received,
     Signalled,
     StdinBroken,
     StdoutBroken,
@@ -22,7 +25,7 @@ from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.task import Grace
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import END, LEASE, SIGNAL, HeldRun
-from tests.unit.rsh.sessions import exit_status
+from tests.unit.rsh.sessions import SUCCESS, exit_status
 
 TERM, INT, USR1, HUP = Signalled("TERM", 15), Signalled("INT", 2), Signalled("USR1", 10), Signalled("HUP", 1)
 DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
@@ -251,6 +254,53 @@ class TestACommandThatSomebodyEnded:
         run.after(1.0)
 
         assert run.finish == Finish(7)
+
+
+class TestACommandThatWasKilled:
+    @pytest.mark.parametrize(
+        ("news", "code", "why"),
+        [
+            (PodGone(), ExitCode.POD_DELETED, "pod w was deleted"),
+            (PodSeen(pods.REPLACED), ExitCode.POD_DELETED, "pod w was deleted, and another one has its name now"),
+            (PodSeen(pods.DELETING), ExitCode.POD_DELETED, "pod w is being deleted"),
+            (PodSeen(pods.RESTARTED), ExitCode.CONTAINER_DIED, "the container of pod w was restarted"),
+        ],
+        ids=["deleted", "replaced", "being deleted", "restarted"],
+    )
+    def test_with_its_bridge_may_have_died_with_its_pod(self, news: Event, code: int, why: str) -> None:
+        """Its keeper was the last to be killed, and had time for its report."""
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.keeper.ends(9, signal=True)
+        run.carry()
+        run.feed(exit_status(137), PodSeen(pods.HEALTHY))
+        run.after(0.5)
+        assert run.finish is None
+
+        run.feed(news)
+
+        assert run.finish is not None
+        assert run.code == code
+        assert run.finish.line.startswith(why)
+        assert run.finish.line.endswith("; the command ended with 137")
+
+    def test_with_its_bridge_in_a_pod_that_lives_has_its_own_code(self) -> None:
+        run = HeldRun().begin()
+        run.keeper.ends(9, signal=True)
+        run.carry()
+        run.feed(exit_status(137), PodSeen(pods.HEALTHY))
+        run.after(0.6)
+
+        assert run.finish == Finish(137)
+
+    @pytest.mark.parametrize("status", [SUCCESS, exit_status(0)], ids=["success", "code 0"])
+    def test_alone_has_its_own_code_at_once(self, status: Received) -> None:
+        run = HeldRun().begin()
+        run.keeper.ends(9, signal=True)
+        run.carry()
+        run.feed(status)
+
+        assert run.finish == Finish(137)
 
 
 class TestThePod:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mpirt.kubeapi.watch.listwatch import News, NewsKind
-from mpirt.rsh.pod.jobpods import KeptPods, covers, given_scope, scope_of
+from mpirt.rsh.pod.lookup import KeptPods, covers, given_scope, scope_of
 from mpirt.rsh.watches.podquestions import keep_all
 
 JOB = "mpirt.dev/job=a"
