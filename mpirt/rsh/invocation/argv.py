@@ -19,12 +19,11 @@ the words as they are, or to quote them again, breaks that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from enum import Enum
 from ipaddress import IPv6Address
 
 from mpirt.errors import UsageError
 from mpirt.names import RSH
-from mpirt.rsh.invocation.options import SFTP, Does, Given, of_option, read_word
+from mpirt.rsh.invocation.options import SFTP, Does, Given, Wants, of_option, read_number, read_word
 from mpirt.values import Value
 
 KUBEXEC = "kubexec.sh"
@@ -35,8 +34,6 @@ _LABEL = (
     f"is of lower-case letters, digits and dashes, up to {_LONGEST_LABEL} of them, and begins and ends with a "
     "letter or digit"
 )
-# Python refuses to read numbers of thousands of digits.
-_MOST_DIGITS = 20
 _OWN_WITH_VALUE = ("namespace", "container", "context")
 _OWN = ("help", "version", "direct")
 # The agent has obeyed it already.
@@ -70,15 +67,6 @@ class Invocation(Value):
     send_env: tuple[str, ...] = ()
     set_env: tuple[str, ...] = ()
     """The values of SendEnv and SetEnv, as they came."""
-
-
-class Wants(Enum):
-    """A person wants to be told something, and nothing to be done."""
-
-    HELP = "help"
-    VERSION = "version"
-    SSH_VERSION = "V"
-    """As ssh has it: on stderr."""
 
 
 class Host(Value):
@@ -203,10 +191,10 @@ class _Reader:
         text = self._first(name)
         if not text:
             return None
-        is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
-        if not (is_number and least <= int(text) <= most):
+        number = read_number(text)
+        if number is None or not least <= number <= most:
             raise UsageError(f"-o {name}={text}: expected a number from {least} to {most}")
-        return int(text)
+        return number
 
 
 def parse_host(host: str) -> Host:

@@ -1,8 +1,8 @@
 """
-ssh's options, and what becomes of each here; and the forms of what is given with them.
+The options: ssh's, and what becomes of each here; the forms of what is given with them; the help that lists them.
 
-Owns: the table, reading one word of options, the times of ssh's options and of our own variables, and what
-`ssh -s` starts. Nothing is known of hosts or commands.
+Owns: the table, reading one word of options, the times of ssh's options and of our own variables, what `ssh -s`
+starts, and the replies that run no command. Nothing is known of hosts or commands, and nothing is printed here.
 
 Launchers put ssh's options before the host and after it, without asking which program they start. What only makes
 sense for ssh is taken and ignored; what a user would miss (a forwarded port, a background ssh) is refused.
@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 
 from mpirt.errors import UsageError
+from mpirt.names import RSH
 from mpirt.values import Value
 
 
@@ -131,6 +132,8 @@ def _refuse(does: Does, what: str) -> None:
         raise UsageError(f"{what} can't be honoured: there is no ssh connection here to use or forward by")
 
 
+# Of an unsigned number of 64 bits.
+_MOST_DIGITS = 20
 # ssh takes weeks, too; nothing that runs for a day can tell the difference.
 LONGEST = 86400.0
 _FORM = "expected a time such as 30, 10s or 1h30m"
@@ -155,6 +158,11 @@ def of_variable(environ: Mapping[str, str], name: str, default: float, *, may_be
         above = "" if may_be_zero else "above 0 and "
         raise UsageError(f"{name}={text[:20]}: {_FORM}, {above}at most a day")
     return seconds
+
+
+def read_number(text: str) -> int | None:
+    """A whole number; None where it is none, or longer than any that is meant: Python refuses long ones."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
 
 
 def read_time(text: str) -> float | None:
@@ -188,3 +196,108 @@ SFTP = (
     f'for mpirt_place in $(command -v sftp-server) {_PLACES}; do [ -x "$mpirt_place" ] && exec "$mpirt_place"; '
     f'done; echo "{_MISSING}" >&2; exit 127'
 )
+
+
+class Wants(Enum):
+    """A person wants to be told something, and nothing to be done."""
+
+    HELP = "help"
+    VERSION = "version"
+    SSH_VERSION = "V"
+    """As ssh has it: on stderr."""
+
+
+HELP = """\
+Usage: mpirt-rsh [options] HOST [options] COMMAND...
+
+Runs COMMAND in a pod through the Kubernetes API, and ends as it ends. COMMAND is one shell string for the pod's
+/bin/sh; words are joined by spaces, as ssh does it.
+
+HOST is one of:
+  POD, POD.SERVICE.NAMESPACE.svc...  a pod's name, or its host name; USER@HOST is understood
+  JOB-INDEX, JOB-INDEX.SERVICE       a pod of an Indexed Job, a JobSet or a TrainJob
+  10.0.0.7, fd00::7                  a pod's address
+
+For launchers:
+  OMPI_MCA_plm_rsh_agent=mpirt-rsh mpirun ...                     Open MPI 4
+  PRTE_MCA_plm_ssh_agent=mpirt-rsh mpirun ...                     Open MPI 5
+  HYDRA_LAUNCHER=rsh HYDRA_LAUNCHER_EXEC=mpirt-rsh mpiexec ...    MPICH, Intel MPI
+  and as /etc/mpi/kubexec.sh or under the name ssh for horovodrun.
+
+Examples:
+  mpirt-rsh worker-0 hostname
+  mpirt-rsh worker-0 'cd /data && ls | wc -l'
+  mpirt-rsh --namespace ml --container main worker-0 nvidia-smi
+  mpirt-rsh -o SetEnv=OMP_NUM_THREADS=4 worker-0 ./solve
+  tar c . | mpirt-rsh worker-0 'tar x -C /work'
+  rsync -e mpirt-rsh -a data/ worker-0:/data/
+  sftp -S mpirt-rsh worker-0
+
+Options:
+  --namespace NAME       the pod's namespace; else that of HOST, else that of the kubeconfig or of this pod
+  --container NAME       the container, where a pod has several
+  --context NAME         a context of the kubeconfig
+  -v                     log to stderr, with times
+  --direct               as the first word: a switchboard of its own, as MPIRT_SWITCHBOARD=off has it
+  -h, --help
+  --version
+
+Options of ssh; what has no meaning here is taken and ignored:
+  -n, -o StdinNull=yes   no stdin
+  -s HOST sftp           the pod's sftp-server
+  -G HOST                print host, user and port
+  -O check|stop|exit     there is never a shared connection
+  -o ConnectTimeout=T    how long to wait for the pod and its container (60), such as 30, 10s or 1h30m
+  -o ConnectionAttempts=N
+  -o ServerAliveInterval=T, -o ServerAliveCountMax=N
+                         how often to send keep-alives, and how many may stay unanswered
+  -o SendEnv=PATTERN...  variables to pass to the command, such as LC_* or -LC_ALL
+  -o SetEnv=NAME=VALUE...
+  --                     no more options
+
+Environment:
+  KUBECONFIG             the cluster; without it ~/.kube/config, or the pod's own service account
+  HTTPS_PROXY, NO_PROXY  the way to it, as for kubectl
+  MPIRT_CONTEXT          as --context
+  MPIRT_CONTAINER        as --container
+  MPIRT_CONNECT_TIMEOUT  as ConnectTimeout
+  MPIRT_SHELL            the shell in the pod that gets COMMAND, such as /bin/bash (/bin/sh)
+  MPIRT_PROTOCOL         v4 or v5, the exec protocol that is tried first (v4)
+  MPIRT_LEASE            how long a command runs on without a connection (180; 0: it ends with it)
+  MPIRT_NODE_PATIENCE    how long its node may be unreachable while the API server answers (20)
+  MPIRT_GRACE            seconds from TERM to KILL when the command is ended (3; 30 after the lease;
+                         if the pod is deleted, its grace period less 3 s)
+  MPIRT_FENCE            JOB or JOB:ATTEMPT; kills what earlier launchers of JOB left in the container
+  MPIRT_SWITCHBOARD      off: a switchboard for each command, not one for all (on);
+                         or the folder of its socket, such as /run/mpirt (/dev/shm, $TMPDIR or /tmp)
+  MPIRT_LOG=debug        as -v
+
+Exit code: the command's own, 128 and the number for a signal; from 240 on, see docs/exit-codes.md.
+"""
+
+
+class Reply(Value):
+    """What to print."""
+
+    stdout: str = ""
+    stderr: str = ""
+
+
+def reply(asked: Wants, *, version: str) -> Reply:
+    """Answer what was asked."""
+    if asked is Wants.HELP:
+        return Reply(stdout=HELP)
+    told = f"{RSH} {version}\n"
+    # Programs that ask as of ssh look at stderr, where ssh has it.
+    return Reply(stdout=told) if asked is Wants.VERSION else Reply(stderr=told)
+
+
+def version(package: str = "mpirt") -> str:
+    """That of an installed package; empty if it is not installed."""
+    # Brings email and zipfile: milliseconds of the first command's start, for what is hardly ever asked.
+    from importlib import metadata  # noqa: PLC0415
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""

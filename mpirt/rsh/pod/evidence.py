@@ -52,7 +52,7 @@ class Facts(Value):
     """What the server said at the end."""
     keeper_gone: KeeperGone | None = None
     can_wait: bool = False
-    """Whether the keeper may be found again: then a node out of reach is judged by reattaching.py's patience."""
+    """Whether the keeper may be found again: then a node out of reach is judged by patience.py's patience."""
     api_silent: str = ""
     """Why the API server can't be heard; empty where it can, or wasn't asked."""
 

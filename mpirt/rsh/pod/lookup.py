@@ -12,7 +12,7 @@ Kubernetes selects by label, but by no host name, so what no label leads to is l
 from __future__ import annotations
 
 from ipaddress import IPv6Address
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from mpirt.errors import MpirtError, NoPod
 from mpirt.kubeapi.access.steps import Deadline
@@ -24,22 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from mpirt.kubeapi.access.steps import Steps
-    from mpirt.kubeapi.request.answers import JsonObject
 
-    class Lists(Protocol):
-        """Api.list_steps."""
-
-        def __call__(
-            self,
-            namespace: str,
-            keep: Callable[[JsonObject], Candidate],
-            deadline: Deadline,
-            /,
-            *,
-            labels: str,
-            fields: str,
-        ) -> Steps[list[Candidate]]: ...
-
+    # Api.list_steps, which takes `labels` and `fields`, too.
+    Lists = Callable[..., Steps[list["Candidate"]]]
+    Labels = Mapping[str, object]
+    # Names and values of labels; None is any value.
+    Terms = Mapping[str, str | None]
 
 _JOB = "batch.kubernetes.io/job-name"
 # Up to Kubernetes 1.26; later ones have both.
@@ -149,8 +139,6 @@ def find_pod(lists: Lists, namespace: str, host: str, deadline: Deadline, *, ser
 
 class HostName:
     """A name that the API server knows no pod of, and what came of looking it up."""
-
-    __slots__ = ("_host", "_is_settled", "_lists", "_namespace", "_said", "_service")
 
     def __init__(self, lists: Lists, namespace: str, host: str, *, service: str = "") -> None:
         self._lists, self._namespace, self._host, self._service = lists, namespace, host, service

@@ -25,6 +25,7 @@ from mpirt import names
 from mpirt.errors import PeerError, Unreachable
 from mpirt.keeper import ARCHITECTURES, file_name
 from mpirt.kubeapi.request.channels import STDERR, STDOUT, Channels, Output, Status
+from mpirt.rsh.invocation.options import read_number
 from mpirt.rsh.protocol.keeperframes import PROTOCOL
 from mpirt.values import Value
 
@@ -41,7 +42,6 @@ _MOST_BEFORE = 64 * 1024
 # How much of an invalid answer an error shows.
 _SHOWN = 128
 _U64 = 2**64 - 1
-_MOST_DIGITS = len(str(_U64))
 
 # Only builtins. The first significant line of /proc/cpuinfo decides.
 _FIND = r"""
@@ -141,69 +141,7 @@ def _escape(byte: int) -> str:
 _ESCAPES = tuple(map(_escape, range(256)))
 
 
-# What comes back
-
-
-class Hello(Value):
-    """A shell is reading what we send, and has found no keeper."""
-
-    arch: str
-    """The pod's processor as Kubernetes names it; "none" if it is unknown, or if nothing can be executed."""
-
-
-class KeeperHere(Value):
-    """A keeper's bridge is there; from here on there are only its frames."""
-
-    container_start: int
-    """When its container's first process started, in the kernel's clock ticks; 0 where that is not known."""
-
-
-class Gone(Value):
-    """A keeper's bridge says that there is no such session."""
-
-    container_start: int
-
-
-def parse_answer(text: bytes) -> Hello | KeeperHere | Gone:
-    """An answer out of what stands between its nonce and its newline. Raises PeerError."""
-    match text.split(b" "):
-        case [b"HELLO", word] if (arch := word.decode("latin-1")) in ("none", *ARCHITECTURES):
-            return Hello(arch)
-        case [b"KEEPER", number, start] if number == str(PROTOCOL).encode() and _is_number(start):
-            return KeeperHere(int(start))
-        case [b"GONE", start] if _is_number(start):
-            return Gone(int(start))
-    raise PeerError(f"invalid answer from the shell in the pod: {text[:_SHOWN]!r}")
-
-
-def _is_number(word: bytes) -> bool:
-    return word.isdigit() and len(word) <= _MOST_DIGITS and int(word) <= _U64
-
-
-class Answers:
-    """What comes on one connection before there is a command: looks for the one line that matters."""
-
-    __slots__ = ("_held", "_opening")
-
-    def __init__(self, nonce: str) -> None:
-        self._opening = b"\x01mpirt-" + nonce.encode() + b" "
-        self._held = {STDOUT: b"", STDERR: b""}
-
-    def receive(self, output: Output) -> tuple[Hello | KeeperHere | Gone | None, bytes]:
-        """The answer, if it is here, and the bytes behind it. Raises PeerError."""
-        data = self._held[output.stream] + output.data
-        begin = data.find(self._opening)
-        end = data.find(b"\n", begin) if begin >= 0 else -1
-        if end < 0:
-            if len(data) > _MOST_BEFORE:
-                raise PeerError(f"{len(data)} bytes came from the pod before its shell answered")
-            self._held[output.stream] = data
-            return None, b""
-        self._held[output.stream] = b""
-        return parse_answer(data[begin + len(self._opening) : end]), data[end + 1 :]
-
-
-# What follows
+# What comes back, and what follows
 
 
 class KeeperFound(Value):
@@ -212,7 +150,7 @@ class KeeperFound(Value):
     leftover: bytes
     """The first bytes of its frames."""
     container_start: int
-    """When its container's first process started; 0 where that is not known."""
+    """When its container's first process started, in clock ticks; 0 where that is not known."""
 
 
 class NoKeeper(Value):
@@ -240,12 +178,11 @@ Found = KeeperFound | NoKeeper | NoSession | ToSend | Status
 class Entrance:
     """One connection's. `channels` is what its messages are read by, afterwards too."""
 
-    __slots__ = ("_answers", "_attach", "_keepers", "_nonce", "_uploaded", "channels")
-
     def __init__(self, nonce: str, keepers: Keepers, *, attach: bool = False) -> None:
         self.channels = Channels()
         self._nonce, self._keepers, self._attach = nonce, keepers, attach
-        self._answers = Answers(nonce)
+        self._opening = b"\x01mpirt-" + nonce.encode() + b" "
+        self._held = {STDOUT: b"", STDERR: b""}
         self._uploaded = False
 
     def greeting(self) -> bytes:
@@ -257,17 +194,29 @@ class Entrance:
         part = self.channels.receive(message)
         if not isinstance(part, Output):
             return part
-        answer, leftover = self._answers.receive(part)
-        match answer:
-            case KeeperHere(start):
-                return KeeperFound(leftover, start)
-            case Gone(start) if self._attach:
-                return NoSession(start)
-            case Hello(arch):
+        data = self._held[part.stream] + part.data
+        begin = data.find(self._opening)
+        end = data.find(b"\n", begin) if begin >= 0 else -1
+        if end < 0:
+            if len(data) > _MOST_BEFORE:
+                raise PeerError(f"{len(data)} bytes came from the pod before its shell answered")
+            self._held[part.stream] = data
+            return None
+        self._held[part.stream] = b""
+        return self._answered(data[begin + len(self._opening) : end], data[end + 1 :])
+
+    def _answered(self, answer: bytes, leftover: bytes) -> Found:
+        """What follows from what stands between the nonce and the newline. Raises PeerError."""
+        match answer.decode("latin-1").split(" "):
+            case ["HELLO", arch] if arch in ("none", *ARCHITECTURES):
                 return self._shell(arch)
-            case Gone():
-                raise PeerError("a keeper that was asked for a new session says that there is none")
-        return None
+            case ["KEEPER", number, word] if number == str(PROTOCOL) and (start := _start(word)) is not None:
+                return KeeperFound(leftover, start)
+            case ["GONE", word] if (start := _start(word)) is not None:
+                if not self._attach:
+                    raise PeerError("a keeper that was asked for a new session says that there is none")
+                return NoSession(start)
+        raise PeerError(f"invalid answer from the shell in the pod: {answer[:_SHOWN]!r}")
 
     def _shell(self, arch: str) -> Found:
         if self._uploaded:
@@ -279,3 +228,9 @@ class Entrance:
             return NoKeeper(f"there is no keeper for its processor ({arch}); there are keepers for {there}")
         self._uploaded = True
         return ToSend(upload(self._nonce, self._keepers, arch, attach=self._attach))
+
+
+def _start(word: str) -> int | None:
+    """When a container's first process started, in the kernel's clock ticks."""
+    start = read_number(word)
+    return start if start is not None and start <= _U64 else None

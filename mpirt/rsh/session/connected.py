@@ -26,9 +26,8 @@ from mpirt.rsh.protocol.entrance import (
     ToSend,
 )
 from mpirt.rsh.session import events
-from mpirt.rsh.session.findings import Findings
 from mpirt.rsh.session.machine import Entered, Machine, State, Step
-from mpirt.rsh.session.reattaching import Reattaching
+from mpirt.rsh.session.patience import Findings, Reattaching
 from mpirt.rsh.session.retry import not_started
 
 if TYPE_CHECKING:
@@ -46,14 +45,6 @@ _HAS_USAGE = (State.GO, State.RUNNING, State.TERMINATING)
 
 class Connected(Machine):
     """A phase that has a keeper to talk to, over one connection after the other."""
-
-    # fmt: off
-    __slots__ = (
-        "_api_heard", "_asked_api", "_awaits_usage", "_can_attach", "_channels", "_entrance", "_findings",
-        "_holding", "_is_listening", "_jitter", "_liveness", "_nonce", "_protocol", "_reattaching", "_talk",
-        "_usage", "_usage_asked", "_usage_measured", "_was_started",
-    )
-    # fmt: on
 
     def __init__(
         self,
@@ -85,8 +76,6 @@ class Connected(Machine):
         self._api_heard: float | None = None
         self._was_started = False
         self._can_attach = task.holding.patience.lease > 0
-        self._usage: Usage | None = None
-        self._usage_measured: tuple[float, float] | None = None
         self._usage_asked = now - USAGE_EVERY
         self._awaits_usage = False
 
@@ -130,16 +119,6 @@ class Connected(Machine):
         return self._liveness.silence(now)
 
     @property
-    def usage(self) -> Usage | None:
-        """What the command's processes use, as the keeper said last on this connection."""
-        return self._usage
-
-    @property
-    def usage_measured(self) -> tuple[float, float] | None:
-        """Between which moments the keeper has measured it: the question and the answer."""
-        return self._usage_measured
-
-    @property
     def awaits_usage(self) -> bool:
         """Whether the keeper was asked for it, and may still answer."""
         return self._awaits_usage and self._is_listening and self.state in _HAS_USAGE
@@ -157,8 +136,8 @@ class Connected(Machine):
         """The keeper is there, and the command was started: go on from GO."""
 
     @abstractmethod
-    def _conclude(self) -> None:
-        """The command has ended, and there is nothing more to come."""
+    def _over(self, how: str, now: float, status: Status | None) -> None:
+        """The connection has ended, as the command had before."""
 
     # The connection that there is
 
@@ -229,7 +208,7 @@ class Connected(Machine):
 
     def _lost(self, how: str, now: float, *, status: Status | None = None) -> None:
         if self.state is State.EXITED:
-            self._conclude()
+            self._over(how, now, status)
             return
         if self._reattaching is not None:
             line = f"the connection to pod {self._task.pod} ended before its keeper answered: {how}"
@@ -255,7 +234,7 @@ class Connected(Machine):
 
     def _drop_connection(self) -> None:
         self._talk.disconnect()
-        self._channels = self._entrance = self._usage = self._usage_measured = None
+        self._channels = self._entrance = self.usage = self.usage_measured = None
         self._awaits_usage = False
         self._actions.append(events.HangUp())
 
@@ -320,8 +299,8 @@ class Connected(Machine):
             self._tell(self._talk.ask_usage())
 
     def _used(self, usage: Usage | None, now: float) -> None:
-        self._usage, self._awaits_usage = usage, False
-        self._usage_measured = self._usage_asked, now
+        self.usage, self._awaits_usage = usage, False
+        self.usage_measured = self._usage_asked, now
 
     # Time
 

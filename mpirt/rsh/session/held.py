@@ -2,7 +2,7 @@
 A command that a keeper in the pod holds: what follows GO where one was found.
 
 Owns: the order of things over any number of connections (connected.py), from the first word to the keeper to the
-outcome. Events in, actions out; it never waits.
+outcome; and the reasons for which it is ended. Events in, actions out; it never waits.
 """
 
 from __future__ import annotations
@@ -10,28 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.request.channels import Channels, Output
+from mpirt.kubeapi.request.channels import Channels, ExitedWith, Output, Status
 from mpirt.rsh.protocol import conversation
 from mpirt.rsh.protocol import keeperframes as frames
 from mpirt.rsh.protocol.keeperframes import EndedBy
 from mpirt.rsh.session import events
 from mpirt.rsh.session.connected import Connected
-from mpirt.rsh.session.ending import (
-    LAST_WORD,
-    PASSED_ON,
-    SIGNALLED,
-    STATUS_SECONDS,
-    Ending,
-    broken_stdin,
-    broken_stdout,
-    ended_before,
-    ended_from_outside,
-    fenced,
-    left_open,
-    out_of_lease,
-)
 from mpirt.rsh.session.machine import Entered, State, Step
+from mpirt.rsh.session.patience import KILLED_SECONDS
 from mpirt.rsh.session.task import Record
+from mpirt.values import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -41,16 +29,76 @@ if TYPE_CHECKING:
     from mpirt.rsh.session.task import Task
 
 
+SIGNALLED = 128
+# What batch systems send to announce something; the other signals ask for an end.
+PASSED_ON = ("USR1", "USR2")
+_SIGPIPE = 13
+# From KILL to the report of it.
+LAST_WORD = 1.5
+# From the report to the server's own word on it, which comes when all output is through. It changes the outcome
+# only where it contradicts.
+STATUS_SECONDS = 0.5
 _KILL, _TERM, _CONT = 9, 15, 18
 # Also says that our parent is gone: it follows by itself when a launcher has ended us, or a terminal is closed, so
 # it is no request to hurry.
 _HUP = "HUP"
 
 
+class Ending(Value):
+    """Why a running command is ended."""
+
+    code: int
+    line: str
+    is_ours: bool = False
+    """A signal to us ends it: then its own code counts, as when it had ended by itself."""
+
+    def after(self, code: int | None) -> tuple[int, str]:
+        """The outcome of a command that ended with a code when it was ended for a reason of the pod's."""
+        return self.code, f"{self.line}; the command ended with {code}"
+
+
+def out_of_lease(pod: str, lease: float) -> Ending:
+    """The keeper has ended it without a connection; we came back before it could report that."""
+    line = f"the command in pod {pod} was ended there: it had no connection for its lease of {lease:.0f} s"
+    return Ending(ExitCode.CONNECTION_LOST, line)
+
+
+def fenced(pod: str) -> str:
+    """The line where a launcher has outlived the start of the next one."""
+    return f"the command in pod {pod} was ended by a later launcher of its job (MPIRT_FENCE)"
+
+
+def ended_from_outside(pod: str, code: int) -> Ending:
+    """As any other process that something in the pod ends, it has its own code, unless that is 0."""
+    line = f"something in pod {pod} has signalled the command's keeper"
+    return Ending(code or ExitCode.UNKNOWN_END, line)
+
+
+def ended_before(pod: str) -> Ending:
+    """A process of ours has ended it, and was killed with the reason."""
+    line = f"the command in pod {pod} was ended by a switchboard that was killed before it could say why"
+    return Ending(ExitCode.UNKNOWN_END, line)
+
+
+def left_open(pod: str) -> str:
+    """The line where output is cut that isn't the command's own any more."""
+    return f"pod {pod}: something that the command left behind still has its output open; what that writes is lost"
+
+
+def broken_stdin(why: str) -> Ending:
+    """A command that takes the beginning of its stdin for the whole must not succeed."""
+    return Ending(ExitCode.UNKNOWN_END, f"the command was ended because its stdin can't be read: {why}")
+
+
+def broken_stdout(pod: str, why: str) -> Ending:
+    """Our stdout has no reader any more; or it can't be written, which must not look like a reader's wish."""
+    if why:
+        return Ending(ExitCode.UNKNOWN_END, f"the output of pod {pod} can't be written: {why}")
+    return Ending(SIGNALLED + _SIGPIPE, "", is_ours=True)
+
+
 class Held(Connected):
     """One command, over one connection after the other."""
-
-    __slots__ = ("_ending", "_is_done", "_outcome", "_over_at", "_was_signalled")
 
     def __init__(
         self,
@@ -68,6 +116,8 @@ class Held(Connected):
         self._over_at: float | None = None
         self._is_done = False
         self._was_signalled = False
+        # Whether the command has ended, and the pod may say why.
+        self._asks_why = False
 
     def begin(self, found: KeeperFound, now: float) -> list[events.Action]:
         """The first words to the keeper."""
@@ -247,7 +297,10 @@ class Held(Connected):
         if self.state is State.DONE:
             return
         if self.state is State.EXITED:
-            if self._over_at is not None and now >= self._over_at:
+            verdict = self._findings.verdict(now, 0.0) if self._asks_why else None
+            if verdict is not None:
+                self._outcome = Ending(verdict.code, verdict.cause).after(self._outcome[0])
+            if verdict is not None or (self._over_at is not None and now >= self._over_at):
                 self._conclude()
             return
         verdict = self._verdict(now)
@@ -292,6 +345,17 @@ class Held(Connected):
             # Whatever the reason is, no other process will come back for it.
             self._tell(self._talk.end(frames.end_control(_TERM, self._task.grace.on_signal)))
         super()._finish(code, line)
+
+    def _over(self, how: str, now: float, status: Status | None) -> None:
+        is_killed = self._outcome[0] == SIGNALLED + _KILL and self._ending is None
+        if not (is_killed and isinstance(status, ExitedWith) and status.code):
+            self._conclude()
+            return
+        # The keeper's bridge was killed, too, be it before or after the keeper: by what has ended the container?
+        self._drop_connection()
+        self._findings.lost(how, status)
+        self._asks_why, self._over_at = True, now + KILLED_SECONDS
+        self._look()
 
     def _conclude(self) -> None:
         self._tell_done()

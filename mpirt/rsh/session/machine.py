@@ -94,8 +94,6 @@ class Entered(Value):
 class Machine(ABC):
     """A phase: events go in, actions come out."""
 
-    __slots__ = ("_actions", "_task", "_watch_at", "_watching", "end_is_unknown", "state")
-
     def __init__(self, task: Task, state: State, *, watching: bool = False) -> None:
         self.state = state
         self.end_is_unknown = False
@@ -104,6 +102,10 @@ class Machine(ABC):
         self._actions: list[events.Action] = []
         self._watching = watching
         self._watch_at: float | None = None
+        self.usage: Usage | None = None
+        """What the command's processes use, as the keeper said last on this connection."""
+        self.usage_measured: tuple[float, float] | None = None
+        """Between which moments the keeper has measured it: the question and the answer."""
 
     # What can be looked at
 
@@ -111,9 +113,9 @@ class Machine(ABC):
     """Whether a keeper holds the command."""
 
     @property
-    def pod(self) -> str:
-        """The pod's name."""
-        return self._task.pod
+    def awaits_usage(self) -> bool:
+        """Whether the keeper was asked for the usage, and may still answer."""
+        return False
 
     @property
     def node(self) -> str:
@@ -125,24 +127,14 @@ class Machine(ABC):
         """The container that was entered, as far as its name is known."""
         return ""
 
+    @property
+    def pod(self) -> str:
+        """The pod's name."""
+        return self._task.pod
+
     def silence(self, now: float) -> float | None:  # noqa: ARG002  phases with a command need it
         """Seconds since the last sign of life from the pod; None before the first."""
         return None
-
-    @property
-    def usage(self) -> Usage | None:
-        """What the command's processes use, as its keeper said last; None if that is not known."""
-        return None
-
-    @property
-    def usage_measured(self) -> tuple[float, float] | None:
-        """Between which moments the keeper has measured it: the question and the answer."""
-        return None
-
-    @property
-    def awaits_usage(self) -> bool:
-        """Whether the keeper was asked for it, and may still answer."""
-        return False
 
     # Events
 

@@ -2,7 +2,7 @@
 What to do about a command that could not be started.
 
 Owns: the table of answers, how long to wait before the next attempt, and when to give up before GO. After GO only
-the table and the delays are used (reattaching.py). No I/O; clock and jitter are handed in.
+the table and the delays are used (patience.py). No I/O; clock and jitter are handed in.
 
 The table goes by what servers and runtimes say, because their status codes alone don't distinguish a container
 that will be up in a moment from one that never will. After an answer that is not in the table, the attempt is
@@ -113,11 +113,7 @@ TABLE = (
     Row(0, "not running", Next.WAIT, NoPod),
     Row(0, "not created or running", Next.WAIT, NoPod),
     Row(0, "No agent available", Next.AGAIN),
-    Row(429, "", Next.AGAIN),
-    Row(500, "", Next.AGAIN),
-    Row(502, "", Next.AGAIN),
-    Row(503, "", Next.AGAIN),
-    Row(504, "", Next.AGAIN),
+    *(Row(status, "", Next.AGAIN) for status in (429, 500, 502, 503, 504)),
 )
 
 _REFUSED_PROTOCOL = Row(403, "", Next.OTHER_PROTOCOL)
@@ -182,21 +178,6 @@ class Attempts:
 
     `limit` is how many there may be, 0 for as many as fit into the time; `protocol` is the first one's.
     """
-
-    __slots__ = (
-        "_awaited_since",
-        "_away_at",
-        "_backoff",
-        "_brief_since",
-        "_chose",
-        "_limit",
-        "_made",
-        "_refused",
-        "_said",
-        "_since",
-        "deadline",
-        "protocol",
-    )
 
     def __init__(
         self, now: float, seconds: float, *, limit: int, jitter: Callable[[], float], protocol: str = V4

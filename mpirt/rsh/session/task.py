@@ -14,7 +14,7 @@ from mpirt.kubeapi.request.channels import V4
 from mpirt.rsh.pod.liveness import DEFAULT_PACE, Pace
 from mpirt.rsh.protocol import keeperframes
 from mpirt.rsh.protocol.keeperframes import NO_FENCE, Fence
-from mpirt.rsh.session.ending import DEFAULT_GRACE, Grace
+from mpirt.values import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,12 +22,49 @@ if TYPE_CHECKING:
     from mpirt.rsh.invocation.order import Order
     from mpirt.rsh.protocol.entrance import Keepers
 
+# From TERM to KILL when a signal ends the agent: a launcher that ends its agents waits 5 s.
+_SIGNALLED_SECONDS = 3.0
+# The same when the lease is over: what Kubernetes gives a pod by default.
+_LEASE_SECONDS = 30.0
+# Of a deleted pod's grace, for the command's end to be reported: its last output, its code, our own words on it.
+_REPORT_SECONDS = 3.0
 # A watch of its own costs a command more than the command.
 WATCH_AFTER = 1.0
 # execve takes 128 KiB for one argument.
 _LONGEST_ARGUMENT = 120_000
 # Puts together what had to be cut, and leaves nothing of it behind for the command to see.
 _JOINED = b'mpirt=; for mpirt_x do mpirt=$mpirt$mpirt_x; done; set --; unset mpirt_x; eval "unset mpirt;$mpirt"'
+
+
+class Grace(Value):
+    """How many seconds a command has from TERM to KILL."""
+
+    asked: float | None = None
+    """As many as the environment wants, whatever the reason is."""
+
+    @property
+    def on_signal(self) -> float:
+        """When a signal to the agent ends it."""
+        return _SIGNALLED_SECONDS if self.asked is None else self.asked
+
+    @property
+    def after_lease(self) -> float:
+        """When its lease is over."""
+        return _LEASE_SECONDS if self.asked is None else self.asked
+
+    def deleted(self, seconds: float | None) -> float:
+        """
+        When its pod is deleted, whose own grace period has so many, as far as is known.
+
+        They are counted from when the deletion is seen: the moment in the pod object is by the API server's clock.
+        """
+        if seconds is None:
+            return self.on_signal
+        ours = max(seconds - _REPORT_SECONDS, seconds / 2)
+        return ours if self.asked is None else min(ours, self.asked)
+
+
+DEFAULT_GRACE = Grace()
 
 
 @dataclass(frozen=True, slots=True)

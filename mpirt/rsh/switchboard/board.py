@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from mpirt.errors import ExitCode, internal_error
-from mpirt.rsh.invocation.replies import version
+from mpirt.rsh.invocation.options import version
 from mpirt.rsh.session.task import Holding
 from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.call import Call

@@ -19,12 +19,12 @@ from mpirt.errors import ExitCode, MpirtError, internal_error
 from mpirt.kubeapi.access.steps import Deadline
 from mpirt.kubeapi.request.execs import ExecApi
 from mpirt.processes import age, parent
-from mpirt.rsh.invocation import launchers
-from mpirt.rsh.invocation.argv import Invocation, Wants, parse
-from mpirt.rsh.invocation.replies import reply, version
+from mpirt.rsh.invocation import order
+from mpirt.rsh.invocation.argv import Invocation, parse
+from mpirt.rsh.invocation.options import Wants, reply, version
 from mpirt.rsh.pod.lookup import find_pod
 from mpirt.rsh.session import events
-from mpirt.rsh.session.ending import SIGNALLED
+from mpirt.rsh.session.held import SIGNALLED
 from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.session.task import WATCH_AFTER, Resumption
@@ -94,7 +94,7 @@ class Call:
     def _is_left(self) -> bool:
         """Whether it is a daemon of PRRTE of whose end its launcher will not know."""
         wish = self._wish
-        return wish is not None and launchers.is_of_prrte(wish.words) and self._has_lost_its_launcher
+        return wish is not None and order.is_of_prrte(wish.words) and self._has_lost_its_launcher
 
     def _is_unheard(self, state: State | None) -> bool:
         """
@@ -216,11 +216,11 @@ class Call:
             # It was told to another switchboard, before anything had begun.
             self.signalled(handover.signals[0])
             return
-        words = launchers.prepared(asked.words)
-        if launchers.starts_daemon(words):
+        words = order.prepared(asked.words)
+        if order.starts_daemon(words):
             # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
             self._agent.follow_its_parent()
-        self._wish = wish = _Wish(asked, words, cluster, asked.pod, launchers.is_of_hydra(words))
+        self._wish = wish = _Wish(asked, words, cluster, asked.pod, order.is_of_hydra(words))
         if resumed is not None:
             self._begin(replace(wish, pod=resumed.record.pod), resumed)
         elif asked.is_address:

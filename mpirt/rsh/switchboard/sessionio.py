@@ -22,7 +22,7 @@ from mpirt.kubeapi.request.execs import ExecApi, ExecDial
 from mpirt.rsh.pod.lookup import HostName
 from mpirt.rsh.protocol.entrance import BOOTSTRAP
 from mpirt.rsh.session import events
-from mpirt.rsh.session.ending import PASSED_ON, SIGNALLED, broken_stdout
+from mpirt.rsh.session.held import PASSED_ON, SIGNALLED, broken_stdout
 from mpirt.rsh.session.machine import Machine, State
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.switchboard.clusters import Cluster

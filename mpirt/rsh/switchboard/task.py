@@ -18,13 +18,12 @@ from mpirt import names
 from mpirt.errors import UsageError
 from mpirt.kubeapi.request.channels import V4, V5
 from mpirt.rsh.invocation.argv import Invocation
-from mpirt.rsh.invocation.options import LONGEST, of_variable
+from mpirt.rsh.invocation.options import LONGEST, of_variable, read_number
 from mpirt.rsh.invocation.order import SHELL, Order, command_line, exported
 from mpirt.rsh.pod.liveness import ASK_EVERY, DEAD_AFTER, Pace
 from mpirt.rsh.protocol.entrance import Keepers
 from mpirt.rsh.protocol.keeperframes import LONGEST_JOB, Fence
-from mpirt.rsh.session.ending import Grace
-from mpirt.rsh.session.task import WATCH_AFTER, Holding, Patience, Task
+from mpirt.rsh.session.task import WATCH_AFTER, Grace, Holding, Patience, Task
 
 CONNECT_TIMEOUT = "MPIRT_CONNECT_TIMEOUT"
 
@@ -88,7 +87,6 @@ def _protocol(environ: Mapping[str, str]) -> str:
 # A keeper counts what it hears from us: at least three times in a lease.
 _BEATS_PER_LEASE = 3
 _LARGEST_ATTEMPT = 2**64 - 1
-_MOST_DIGITS = 20
 # A keeper takes silence for our end after 40 s.
 _LARGEST_PAUSE = 10.0
 # ssh's own.
@@ -151,10 +149,10 @@ def _fence(environ: Mapping[str, str]) -> Fence:
         )
     if not colon:
         return Fence(job, launcher=launcher_number())
-    is_number = attempt.isascii() and attempt.isdigit() and len(attempt) <= _MOST_DIGITS
-    if not is_number or int(attempt) > _LARGEST_ATTEMPT:
+    number = read_number(attempt)
+    if number is None or number > _LARGEST_ATTEMPT:
         raise UsageError(f"{names.FENCE_VARIABLE}={text[:60]}: expected JOB or JOB:ATTEMPT, the attempt a number")
-    return Fence(job, int(attempt))
+    return Fence(job, number)
 
 
 # Those of this process; and of the container's first one, should this one have lost some of them.

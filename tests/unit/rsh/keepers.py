@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from mpirt.rsh.protocol.entrance import Keepers
-from mpirt.rsh.session.ending import Grace
-from mpirt.rsh.session.events import Closed, Dial, Opened, Send, Tick
-from mpirt.rsh.session.task import Holding
+from mpirt.rsh.session.events import Closed, Dial, Event, Opened, PodSeen, Send, Tick
+from mpirt.rsh.session.task import Grace, Holding
+from tests.unit.rsh import pods
 from tests.unit.rsh.sessions import DEFAULT_GRACE, FIRST, V4, Run, out
 
 ATTACH, CONTROL, STDIN, STDIN_END, ACK, DONE, BEAT, USAGE = 1, 2, 3, 4, 5, 6, 7, 9
@@ -218,6 +218,25 @@ class HeldRun(Run):
         self.connect()
         return self
 
+    @classmethod
+    def lost(cls, **settings: object) -> Self:
+        """A session whose command runs in a healthy pod, and whose connection is lost."""
+        run = cls(**settings).begin()  # type: ignore[arg-type]
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        return run
+
+    def meets(self, *happened: Event) -> None:
+        """These events, and what both say about them."""
+        self.feed(*happened)
+        self.carry()
+
+    def ends(self, code: int, *, signal: bool = False, by: int = 0) -> None:
+        """The command ends, and its connection a moment later."""
+        self.keeper.ends(code, signal=signal, by=by)
+        self.carry()
+        self.after(1.0)
+
     def carry(self, *, breaks_after: int | None = None) -> None:
         """
         Carry what both say, at most so many bytes each way, until neither says anything more.
@@ -271,13 +290,14 @@ class HeldRun(Run):
         self.until_dialled()
         self.connect()
 
-    def until_dialled(self) -> None:
-        """Let time pass until a dial is asked for. A connection that there was has ended."""
+    def until_dialled(self, *happened: Event) -> None:
+        """Let time pass until a dial is asked for, and feed the events. A connection that there was has ended."""
         dialled = self.count(Dial)
         while self.finish is None and self.count(Dial) == dialled:
             wake = self.session.wake
             assert wake is not None
             self.after(max(wake - self.now, 0.001))
+        self.feed(*happened)
 
     def _unheard(self) -> bytes:
         fresh, self._told = self.actions[self._told :], len(self.actions)

@@ -13,7 +13,6 @@ from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.liveness import DEFAULT_PACE, Pace
 from mpirt.rsh.protocol.entrance import Keepers
 from mpirt.rsh.session import events
-from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.events import (
     Action,
     Event,
@@ -28,7 +27,7 @@ from mpirt.rsh.session.events import (
     Tick,
 )
 from mpirt.rsh.session.session import Session
-from mpirt.rsh.session.task import Holding, Record, Resumption, Task
+from mpirt.rsh.session.task import Grace, Holding, Record, Resumption, Task
 
 NONCE = "cafe01"
 # That of its first attempt.
@@ -181,6 +180,11 @@ class Run:
         found = [action for action in self.actions if isinstance(action, Finish)]
         assert len(found) <= 1
         return found[0] if found else None
+
+    @property
+    def code(self) -> int | None:
+        """The exit code; None while it goes on."""
+        return None if self.finish is None else self.finish.code
 
     def sent(self) -> bytes:
         """All bytes that were sent."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import UsageError
-from mpirt.rsh.invocation.argv import Host, Invocation, Wants, parse, parse_host
-from mpirt.rsh.invocation.options import SFTP, read_time
+from mpirt.rsh.invocation.argv import Host, Invocation, parse, parse_host
+from mpirt.rsh.invocation.options import SFTP, Wants, read_time
 from tests.promises import promise
 
 LABEL = "is of lower-case letters, digits and dashes, up to 63 of them, and begins and ends with a letter or digit"
@@ -72,19 +72,65 @@ class TestHosts:
             parse_host("@worker-0")
 
 
+ORTED = (" orted", "-mca", "ess", '"env"', "-mca", "orte_hnp_uri", '"62.0;tcp://10.0.0.1:40"')
+WRAPPED = ("(", "test", "!", "-r", "./.profile", "||", ".", "./.profile;", '" orted"', ")")
+
+
+def asks(words: str, *command: str, **given: object) -> tuple[tuple[str, ...], Invocation]:
+    """Words for the host worker-0 that end with this command, and what they ask for."""
+    command = command or ("true",)
+    return (*words.split(), *command), Invocation("worker-0", command, **given)  # type: ignore[arg-type]
+
+
+# fmt: off
+INVOCATIONS: dict[str, tuple[tuple[str, ...], Invocation]] = {
+    "the words after the host are the command": asks("worker-0", "echo", "-n", "a  b"),
+    "Open MPI gives words with quotes in them": asks("worker-0", *ORTED),
+    "Open MPI may wrap a command in parentheses": asks("worker-0", *WRAPPED),
+    "what follows the command's first word is the command's": asks("worker-0", "ls", "-L", "-Z", "--x"),
+    "container and context": asks("--container=main --context kind worker-0", container="main", context="kind"),
+    "of an option given twice the first counts": asks("--container=a --container=b worker-0", container="a"),
+    "-v before the host": asks("-v worker-0", verbose=True),
+    "-v after the host": asks("worker-0 -vvv", verbose=True),
+    "a private switchboard is the agent's business": asks("--direct worker-0"),
+    "Horovod gives its patience after the host":
+        asks("-o StrictHostKeyChecking=no worker-0 -p 22 -o ConnectTimeout=10", connect_seconds=10.0),
+    "mpi-operator gives attempts": asks("-oConnectionAttempts=10 worker-0", attempts=10),
+    "the first setting counts, and its name has no case":
+        asks("-oconnecttimeout=1 -oCONNECTTIMEOUT=7 worker-0", connect_seconds=1.0),
+    **{f"a connect timeout of {text} is ours": asks(f"-oConnectTimeout={text} worker-0")
+       for text in ("none", "None", "0", "0s")},
+    **{f"signs of life of {text} are switched off":
+       asks(f"-oServerAliveInterval={text} -o ServerAliveCountMax=0 worker-0", alive_seconds=0.0, alive_count=0)
+       for text in ("none", "0", "0s")},
+    "signs of life":
+        asks("-oServerAliveInterval=15 -o ServerAliveCountMax=3 worker-0", alive_seconds=15.0, alive_count=3),
+    **{f"{words} declines stdin": asks(words, "cat", null_stdin=True)
+       for words in ("-n worker-0", "-o StdinNull=yes worker-0", "worker-0 -n")},
+    "a setting in one word declines stdin":
+        (("-oStdinNull True", "worker-0", "cat"), Invocation("worker-0", ("cat",), null_stdin=True)),
+    "no option after -- before the host": asks("-- worker-0", "-n", "cat"),
+    "a second -- after one before the host is the command's": asks("-x -- worker-0", "--", "cat"),
+    "no option after -- after the host": asks("worker-0 --", "-n", "cat"),
+    "a second -- after the host is the command's": asks("worker-0 --", "--", "cat"),
+    "a -- in the command is the command's": asks("worker-0", "cat", "--", "-n"),
+    "variables can be sent and set":
+        ((*("-o", "SendEnv=PSSH_NODENUM", "-o", "SendEnv LC_* -LC_ALL", "-o", "SetEnv=A=1 B=2"),
+          *("-oSetEnv C=3", "worker-0", "true")),
+         Invocation("worker-0", ("true",), send_env=("PSSH_NODENUM", "LC_* -LC_ALL"), set_env=("A=1 B=2", "C=3"))),
+    **{f"{words} asks for a terminal in vain": asks(f"{words} worker-0", "top")
+       for words in ("-tt", "-t", "-o RequestTTY=force", "-oRequestTTY=yes")},
+    "a service is kept for looking the pod up":
+        (("train-0.train.ml.svc", "true"), Invocation("train-0", ("true",), namespace="ml", service="train")),
+    "an address": (("root@10.0.0.7", "true"), Invocation("10.0.0.7", ("true",), is_address=True)),
+}
+# fmt: on
+
+
 class TestRsh:
-    def test_the_words_after_the_host_are_the_command(self) -> None:
-        assert rsh("worker-0", "echo", "-n", "a  b") == Invocation("worker-0", ("echo", "-n", "a  b"))
-
-    def test_open_mpi_gives_words_with_quotes_in_them(self) -> None:
-        words = (" orted", "-mca", "ess", '"env"', "-mca", "orte_hnp_uri", '"62.0;tcp://10.0.0.1:40"')
-
-        assert rsh("worker-0", *words) == Invocation("worker-0", words)
-
-    def test_open_mpi_may_wrap_a_command_in_parentheses(self) -> None:
-        words = ("(", "test", "!", "-r", "./.profile", "||", ".", "./.profile;", '" orted"', ")")
-
-        assert rsh("worker-0", *words) == Invocation("worker-0", words)
+    @pytest.mark.parametrize(("words", "expected"), INVOCATIONS.values(), ids=INVOCATIONS)
+    def test_the_words_are_read_as_launchers_mean_them(self, words: tuple[str, ...], expected: Invocation) -> None:
+        assert rsh(*words) == expected
 
     def test_a_dash_alone_ends_the_options(self) -> None:
         with pytest.raises(UsageError, match="'-' can't be a pod"):
@@ -105,27 +151,12 @@ class TestRsh:
         assert isinstance(found, Invocation)
         assert (found.pod, found.words, found.namespace) == ("worker-0", ("true",), "ml")
 
-    def test_the_container_and_the_context_of_a_kubeconfig_can_be_given(self) -> None:
-        found = rsh("--container=main", "--context", "kind-kind", "worker-0", "true")
-
-        assert found == Invocation("worker-0", ("true",), container="main", context="kind-kind")
-
-    def test_of_an_option_that_is_given_twice_the_first_counts_as_with_ssh(self) -> None:
-        assert rsh("--container=a", "--container=b", "w", "true") == Invocation("w", ("true",), container="a")
-
-    @pytest.mark.parametrize("words", [("-v", "worker-0", "true"), ("worker-0", "-vvv", "true")])
-    def test_it_can_be_asked_to_say_what_it_does(self, words: tuple[str, ...]) -> None:
-        assert rsh(*words) == Invocation("worker-0", ("true",), verbose=True)
-
     @pytest.mark.parametrize("words", [("--help",), ("-h",), ("worker-0", "--help"), ("--help", "--version")])
     def test_help_can_be_wanted(self, words: tuple[str, ...]) -> None:
         assert rsh(*words) == Wants.HELP
 
     def test_the_version_can_be_wanted(self) -> None:
         assert rsh("--version") == Wants.VERSION
-
-    def test_a_private_switchboard_is_the_agents_business(self) -> None:
-        assert rsh("--direct", "worker-0", "true") == Invocation("worker-0", ("true",))
 
     @pytest.mark.parametrize("words", [("-V",), ("-V", "worker-0", "true")])
     def test_the_version_can_be_wanted_as_of_ssh(self, words: tuple[str, ...]) -> None:
@@ -159,21 +190,6 @@ class TestSsh:
     def test_what_makes_no_sense_here_is_ignored(self, words: tuple[str, ...]) -> None:
         assert rsh(*words) == Invocation("worker-0", ("true",))
 
-    def test_horovod_gives_its_patience_after_the_host(self) -> None:
-        found = rsh("-o", "StrictHostKeyChecking=no", "worker-0", "-p", "22", "-o", "ConnectTimeout=10", "true")
-
-        assert found == Invocation("worker-0", ("true",), connect_seconds=10.0)
-
-    def test_mpi_operator_gives_attempts(self) -> None:
-        found = rsh("-oConnectionAttempts=10", "worker-0", "true")
-
-        assert found == Invocation("worker-0", ("true",), attempts=10)
-
-    def test_the_first_setting_counts_as_with_ssh_and_its_name_has_no_case(self) -> None:
-        found = rsh("-oconnecttimeout=1", "-oCONNECTTIMEOUT=7", "worker-0", "true")
-
-        assert found == Invocation("worker-0", ("true",), connect_seconds=1.0)
-
     @pytest.mark.parametrize(
         ("text", "seconds"),
         [
@@ -196,71 +212,9 @@ class TestSsh:
         expected = Invocation("worker-0", ("true",), connect_seconds=seconds, alive_seconds=seconds)
         assert found == expected
 
-    @pytest.mark.parametrize("text", ["none", "None", "0", "0s"])
-    def test_a_connect_timeout_of_none_is_ours(self, text: str) -> None:
-        assert rsh(f"-oConnectTimeout={text}", "worker-0", "true") == Invocation("worker-0", ("true",))
-
-    @pytest.mark.parametrize("text", ["none", "0", "0s"])
-    def test_signs_of_life_can_be_switched_off(self, text: str) -> None:
-        found = rsh(f"-oServerAliveInterval={text}", "-o", "ServerAliveCountMax=0", "worker-0", "true")
-
-        assert found == Invocation("worker-0", ("true",), alive_seconds=0.0, alive_count=0)
-
-    def test_signs_of_life_can_be_asked_for(self) -> None:
-        found = rsh("-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3", "worker-0", "true")
-
-        assert found == Invocation("worker-0", ("true",), alive_seconds=15.0, alive_count=3)
-
-    @pytest.mark.parametrize("words", [("-n",), ("-o", "StdinNull=yes"), ("-oStdinNull True",)])
-    def test_stdin_can_be_declined(self, words: tuple[str, ...]) -> None:
-        assert rsh(*words, "worker-0", "cat") == Invocation("worker-0", ("cat",), null_stdin=True)
-
-    def test_stdin_can_be_declined_after_the_host(self) -> None:
-        assert rsh("worker-0", "-n", "cat") == Invocation("worker-0", ("cat",), null_stdin=True)
-
-    @pytest.mark.parametrize(
-        ("words", "command"),
-        [
-            (("--", "worker-0", "-n", "cat"), ("-n", "cat")),
-            (("-x", "--", "worker-0", "--", "cat"), ("--", "cat")),
-            (("worker-0", "--", "-n", "cat"), ("-n", "cat")),
-            (("worker-0", "--", "--", "cat"), ("--", "cat")),
-            (("worker-0", "cat", "--", "-n"), ("cat", "--", "-n")),
-        ],
-    )
-    def test_after_the_end_of_options_there_are_none(
-        self, words: tuple[str, ...], command: tuple[str, ...]
-    ) -> None:
-        assert rsh(*words) == Invocation("worker-0", command)
-
-    def test_variables_can_be_sent_and_set(self) -> None:
-        found = rsh(
-            *("-o", "SendEnv=PSSH_NODENUM", "-o", "SendEnv LC_* -LC_ALL"),
-            *("-o", "SetEnv=A=1 B=2", "-oSetEnv C=3", "worker-0", "true"),
-        )
-
-        assert found == Invocation(
-            "worker-0", ("true",), send_env=("PSSH_NODENUM", "LC_* -LC_ALL"), set_env=("A=1 B=2", "C=3")
-        )
-
-    @pytest.mark.parametrize("words", [("-tt",), ("-t",), ("-o", "RequestTTY=force"), ("-oRequestTTY=yes",)])
-    def test_a_terminal_may_be_asked_for_in_vain(self, words: tuple[str, ...]) -> None:
-        assert rsh(*words, "worker-0", "top") == Invocation("worker-0", ("top",))
-
-    def test_a_service_is_kept_for_looking_the_pod_up(self) -> None:
-        found = rsh("train-0.train.ml.svc", "true")
-
-        assert found == Invocation("train-0", ("true",), namespace="ml", service="train")
-
-    def test_a_pod_may_be_called_by_its_address(self) -> None:
-        assert rsh("root@10.0.0.7", "true") == Invocation("10.0.0.7", ("true",), is_address=True)
-
     @pytest.mark.parametrize("program", ["ssh", "rsh", "/opt/shims/ssh"])
     def test_a_program_of_another_name_does_not_say_what_it_does(self, program: str) -> None:
         assert parse(program, ("-vvv", "worker-0", "true")) == Invocation("worker-0", ("true",))
-
-    def test_what_follows_the_first_word_of_the_command_is_the_commands(self) -> None:
-        assert rsh("worker-0", "ls", "-L", "-Z", "--x") == Invocation("worker-0", ("ls", "-L", "-Z", "--x"))
 
 
 class TestSubsystems:
@@ -325,55 +279,39 @@ class TestKubexec:
             parse("kubexec.sh", [])
 
 
+TIME = "expected a time such as 30, 10s or 1h30m"
+NO_COMMAND = "no command for worker-0; write it after the host, as in: mpirt-rsh worker-0 hostname"
+# fmt: off
+MISTAKES: list[tuple[tuple[str, ...], str]] = [
+    ((), "no host; the form is: mpirt-rsh [options] HOST COMMAND..."),
+    (("worker-0",), NO_COMMAND),
+    (("worker-0", " "), NO_COMMAND),
+    (("-Z", "worker-0", "true"), "unknown option -Z in '-Z'; ssh's options are understood, see --help"),
+    (("--verbose", "worker-0", "true"), ("unknown option '--verbose'; there are --namespace, --container, "
+                                         "--context, --help, --version and --direct, and ssh's own")),
+    (("--help=me",), "option --help takes no value"),
+    (("--namespace",), "option --namespace needs a value, as in: --namespace VALUE"),
+    (("--context=", "a", "b"), "option --context needs a value, as in: --context VALUE"),
+    (("--namespace", "A", "a", "b"), f"--namespace 'A' can't be: a namespace's name {LABEL}"),
+    (("--container=a/b", "a", "b"), f"--container 'a/b' can't be: a container's name {LABEL}"),
+    (("-p",), "option -p needs a value, as in: -p VALUE"),
+    (("-o", "worker-0"), "-o 'worker-0' is no setting; write it as -o NAME=VALUE"),
+    (("-oConnectTimeout=soon", "a", "b"), f"-o ConnectTimeout=soon: {TIME}"),
+    (("-oServerAliveInterval=1y", "a", "b"), f"-o ServerAliveInterval=1y: {TIME}"),
+    (("-oConnectionAttempts=x", "a", "b"), "-o ConnectionAttempts=x: expected a number from 1 to 1000"),
+    (("-oServerAliveCountMax=-1", "a", "b"), "-o ServerAliveCountMax=-1: expected a number from 0 to 1000000"),
+    (("-oStdinNull=maybe", "a", "b"), "-o StdinNull=maybe: expected yes or no"),
+]
+# fmt: on
+
+
 class TestMistakes:
     @promise(
         "A command line that can't be honoured is refused with 240, and the message names the option.",
         of="mpirt-rsh",
         no_cluster="nothing is contacted",
     )
-    @pytest.mark.parametrize(
-        ("words", "message"),
-        [
-            ((), "no host; the form is: mpirt-rsh [options] HOST COMMAND..."),
-            (
-                ("worker-0",),
-                "no command for worker-0; write it after the host, as in: mpirt-rsh worker-0 hostname",
-            ),
-            (
-                ("worker-0", " "),
-                "no command for worker-0; write it after the host, as in: mpirt-rsh worker-0 hostname",
-            ),
-            (("-Z", "worker-0", "true"), "unknown option -Z in '-Z'; ssh's options are understood, see --help"),
-            (
-                ("--verbose", "worker-0", "true"),
-                (
-                    "unknown option '--verbose'; there are --namespace, --container, --context, --help, "
-                    "--version and --direct, and ssh's own"
-                ),
-            ),
-            (("--help=me",), "option --help takes no value"),
-            (("--namespace",), "option --namespace needs a value, as in: --namespace VALUE"),
-            (("--context=", "a", "b"), "option --context needs a value, as in: --context VALUE"),
-            (("--namespace", "A", "a", "b"), f"--namespace 'A' can't be: a namespace's name {LABEL}"),
-            (("--container=a/b", "a", "b"), f"--container 'a/b' can't be: a container's name {LABEL}"),
-            (("-p",), "option -p needs a value, as in: -p VALUE"),
-            (("-o", "worker-0"), "-o 'worker-0' is no setting; write it as -o NAME=VALUE"),
-            (
-                ("-oConnectTimeout=soon", "a", "b"),
-                "-o ConnectTimeout=soon: expected a time such as 30, 10s or 1h30m",
-            ),
-            (
-                ("-oServerAliveInterval=1y", "a", "b"),
-                "-o ServerAliveInterval=1y: expected a time such as 30, 10s or 1h30m",
-            ),
-            (("-oConnectionAttempts=x", "a", "b"), "-o ConnectionAttempts=x: expected a number from 1 to 1000"),
-            (
-                ("-oServerAliveCountMax=-1", "a", "b"),
-                "-o ServerAliveCountMax=-1: expected a number from 0 to 1000000",
-            ),
-            (("-oStdinNull=maybe", "a", "b"), "-o StdinNull=maybe: expected yes or no"),
-        ],
-    )
+    @pytest.mark.parametrize(("words", "message"), MISTAKES, ids=[message[:40] for _, message in MISTAKES])
     def test_a_mistake_is_named_with_its_remedy(self, words: tuple[str, ...], message: str) -> None:
         with pytest.raises(UsageError) as caught:
             rsh(*words)

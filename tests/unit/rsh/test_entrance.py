@@ -9,21 +9,18 @@ from mpirt.kubeapi.request.channels import Succeeded
 from mpirt.rsh.protocol.entrance import (
     BOOTSTRAP,
     Entrance,
-    Gone,
-    Hello,
     KeeperFound,
-    KeeperHere,
     Keepers,
     NoKeeper,
     NoSession,
     ToSend,
     greeting,
-    parse_answer,
     upload,
 )
 from tests.unit.rsh.sessions import NONCE, SUCCESS, answer, err, out
 
 KEEPERS = Keepers({"amd64": b"program"})
+NO_KEEPER = "there is no keeper for its processor ({}); there are keepers for amd64"
 HERE = answer("KEEPER 1 4000", stream=1, nonce=NONCE)
 GONE = answer("GONE 5000", stream=1, nonce=NONCE)
 
@@ -69,11 +66,10 @@ class TestAnAnswer:
             "no folder in the container takes a program and may execute it; mount an emptyDir"
         )
 
-    @pytest.mark.parametrize("arch", ["arm64", "none"])
-    def test_of_a_processor_without_a_keeper_is_too(self, arch: str) -> None:
-        found = entrance().receive(answer(f"HELLO {arch}", nonce=NONCE).message)
+    def test_of_a_processor_that_is_not_known_is_too(self) -> None:
+        found = entrance().receive(answer("HELLO none", nonce=NONCE).message)
 
-        assert found == NoKeeper(f"there is no keeper for its processor ({arch}); there are keepers for amd64")
+        assert found == NoKeeper(NO_KEEPER.format("none"))
 
     def test_of_a_shell_where_there_is_none_to_send_names_the_installation(self) -> None:
         found = Entrance(NONCE, Keepers({})).receive(answer("HELLO amd64", nonce=NONCE).message)
@@ -94,23 +90,49 @@ class TestALine:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            (b"HELLO none", Hello("none")),
-            (b"HELLO riscv64", Hello("riscv64")),
-            (b"KEEPER 1 4000", KeeperHere(4000)),
-            (b"GONE 18446744073709551615", Gone(2**64 - 1)),
+            ("HELLO amd64", ToSend(upload(NONCE, KEEPERS, "amd64", attach=True))),
+            (
+                "HELLO riscv64",
+                NoKeeper(NO_KEEPER.format("riscv64")),
+            ),
+            ("KEEPER 1 4000", KeeperFound(b"", 4000)),
+            ("GONE 18446744073709551615", NoSession(2**64 - 1)),
         ],
     )
-    def test_is_read(self, text: bytes, expected: object) -> None:
-        assert parse_answer(text) == expected
+    @pytest.mark.parametrize("stream", [1, 2])
+    def test_the_line_that_matters_may_be_cut_anywhere(self, text: str, expected: object, stream: int) -> None:
+        data = f"a complaint\n\x01mpirt-another KEEPER 1 4000\n\x01mpirt-{NONCE} {text}\n".encode()
+        for at in range(len(data)):
+            way = entrance(attach=True)
+            assert way.receive(bytes([stream]) + data[:at]) is None
+            assert way.receive(bytes([3 - stream]) + b"something else\n") is None
+            assert way.receive(bytes([stream]) + data[at:]) == expected
+
+    def test_more_than_any_complaint_is_refused(self) -> None:
+        way = entrance()
+        assert way.receive(err(b"x" * 65536).message) is None
+
+        with pytest.raises(PeerError, match="65537 bytes came from the pod before its shell answered"):
+            way.receive(err(b"x").message)
 
     @pytest.mark.parametrize(
         "text",
         [
-            *(b"", b"hello", b"HELLO", b"HELLO you", b"HELLO none none", b"HELLO \xff"),
-            *(b"KEEPER", b"KEEPER 1", b"KEEPER 2 4000", b"KEEPER 1 4000 1", b"KEEPER 1 -1", b"EXIT 0"),
-            *(b"GONE", b"GONE away", b"GONE 18446744073709551616", b"GONE " + b"9" * 5000, b"GONE \xc2\xb2"),
+            *("", "hello", "HELLO", "HELLO you", "HELLO none none", "HELLO \xff", "GONE", "GONE away", "EXIT 0"),
+            *(
+                "KEEPER",
+                "KEEPER 1",
+                "KEEPER 2 4000",
+                "KEEPER 1 4000 1",
+                "KEEPER 1 -1",
+                "KEEPER 1 18446744073709551616",
+            ),
+            *("GONE 18446744073709551616", "GONE " + "9" * 5000, "GONE \xc2\xb2"),
         ],
+        ids=lambda text: text[:30],
     )
-    def test_that_is_anything_else_breaks_the_protocol(self, text: bytes) -> None:
+    def test_an_answer_that_is_anything_else_breaks_the_protocol(self, text: str) -> None:
+        line = f"\x01mpirt-{NONCE} {text}\n".encode("latin-1")
+
         with pytest.raises(PeerError, match="invalid answer from the shell in the pod"):
-            parse_answer(text)
+            entrance(attach=True).receive(out(line).message)

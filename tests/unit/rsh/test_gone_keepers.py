@@ -8,6 +8,8 @@ from mpirt.errors import ExitCode
 from mpirt.kubeapi.request.answers import Failure, ServerFailed
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.session.events import (
+    Closed,
+    Event,
     Finish,
     NotOpened,
     PodGone,
@@ -23,102 +25,113 @@ from tests.unit.rsh.sessions import SUCCESS, exit_status
 NOT_FOUND = ServerFailed("z", Failure(500, "", "container not found", None, is_status=True))
 
 
-class TestWhatIsGone:
+RESTARTED = "the container of pod w was restarted (OOMKilled, code 137)"
+NEXT_ONE = "the container of pod w was restarted"
+ENDED = "the container of pod w has ended"
+GONE = "the keeper of the command in pod w is gone: something has killed it, or its lease was over"
+KILLED = "something in pod w ended the command from outside (code 137, signal 9)"
+SAME, OTHER, NOT_KNOWN = 4000, 5000, 0
+
+
+def held(*news: Event) -> HeldRun:
+    """A command in a healthy pod, and what happens to its connection."""
+    run = HeldRun().begin()
+    run.feed(PodSeen(pods.HEALTHY), *news)
+    return run
+
+
+class TestAPodThatTells:
     """After the connection was lost: what has become of the pod, the container and the keeper."""
 
-    def test_a_pod_that_is_gone_is_the_end_at_once(self) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
-        run.feed(PodGone())
+    @pytest.mark.parametrize(
+        ("news", "code", "line"),
+        [
+            (PodGone(), ExitCode.POD_DELETED, "pod w was deleted"),
+            (PodSeen(pods.RESTARTED), ExitCode.CONTAINER_DIED, RESTARTED),
+        ],
+        ids=["the pod is gone", "the container was restarted"],
+    )
+    def test_a_loss_that_the_pod_explains_is_the_end_at_once(self, news: Event, code: int, line: str) -> None:
+        run = HeldRun.lost()
+        run.feed(news)
 
-        assert run.finish == Finish(ExitCode.POD_DELETED, "pod w was deleted")
+        assert run.finish == Finish(code, line)
 
-    def test_a_container_that_was_restarted_is_the_end_at_once(self) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
+    @pytest.mark.parametrize("start", [NOT_KNOWN, SAME, OTHER], ids=["unknown", "the same", "the next"])
+    def test_a_keeper_that_is_gone_may_be_explained_by_its_pod(self, start: int) -> None:
+        run = HeldRun.lost()
+        run.finds_nobody(container_start=start)
         run.feed(PodSeen(pods.RESTARTED))
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.CONTAINER_DIED
+        assert run.finish == Finish(ExitCode.CONTAINER_DIED, RESTARTED)
 
-    def test_a_keeper_that_is_gone_from_a_living_container_is_the_end(self) -> None:
-        run = HeldRun().begin()
-        run.cut()
-        run.finds_nobody()
-        run.feed(PodSeen(pods.HEALTHY))
+    @pytest.mark.parametrize(
+        ("status", "start", "seconds"),
+        [
+            pytest.param(None, NOT_KNOWN, 9.9, id="gone from what may be the next container"),
+            pytest.param(None, OTHER, 2.0, id="gone from the next container"),
+            pytest.param(exit_status(137), SAME, 2.9, id="killed with its bridge"),
+            pytest.param(exit_status(137), NOT_KNOWN, 9.9, id="killed in what may be another container"),
+        ],
+    )
+    def test_a_keeper_that_is_gone_may_be_explained_later(
+        self, status: Received | None, start: int, seconds: float
+    ) -> None:
+        run = held(status or Closed("reset"))
+        run.finds_nobody(container_start=start)
+        run.after(seconds, PodSeen(pods.HEALTHY))
         assert run.finish is None
-        run.after(0.6)
 
-        line = "the keeper of the command in pod w is gone: something has killed it, or its lease was over"
-        assert run.finish == Finish(ExitCode.UNKNOWN_END, line)
+        run.feed(PodSeen(pods.RESTARTED))
 
-    def test_a_keeper_that_was_killed_alone_is_the_end_though_its_bridge_reports_success(self) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY), SUCCESS)
-        run.finds_nobody()
-        run.after(0.6)
+        assert run.finish == Finish(ExitCode.CONTAINER_DIED, RESTARTED)
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.UNKNOWN_END
+    def test_a_command_without_a_lease_that_was_killed_may_have_died_with_its_container(self) -> None:
+        run = HeldRun(patience=Patience(lease=0)).begin()
+        run.feed(PodSeen(pods.HEALTHY), exit_status(137))
+        run.after(2.9, PodSeen(pods.RESTARTED))
 
-    @pytest.mark.parametrize("ending", [SUCCESS, exit_status(137)])
-    def test_the_next_container_proves_the_end_of_the_one_before(self, ending: Received) -> None:
-        """An exec into it is faster than the kubelet's word on it, which has its time all the same."""
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY), ending)
-        run.finds_nobody(container_start=5000)
-        run.feed(PodSeen(pods.HEALTHY))
-        assert run.finish is None
-        run.after(3.0)
+        assert run.code == ExitCode.CONTAINER_DIED
 
-        assert run.finish == Finish(ExitCode.CONTAINER_DIED, "the container of pod w was restarted")
 
-    @pytest.mark.parametrize("start", [0, 5000])
-    def test_what_became_of_a_keeper_that_is_gone_the_pod_may_tell_later(self, start: int) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
+class TestAPodThatTellsNothing:
+    @pytest.mark.parametrize(
+        ("status", "start", "seconds", "code", "line"),
+        [
+            pytest.param(None, SAME, 0.6, ExitCode.UNKNOWN_END, GONE, id="gone from a container that lives"),
+            pytest.param(SUCCESS, SAME, 0.6, ExitCode.UNKNOWN_END, GONE, id="gone, and a success reported"),
+            pytest.param(None, NOT_KNOWN, 10.0, ExitCode.UNKNOWN_END, GONE, id="gone from an unknown container"),
+            pytest.param(None, OTHER, 3.0, ExitCode.CONTAINER_DIED, NEXT_ONE, id="gone from the next container"),
+            pytest.param(SUCCESS, OTHER, 3.0, ExitCode.CONTAINER_DIED, NEXT_ONE, id="a success, and the next one"),
+            pytest.param(exit_status(137), OTHER, 3.0, ExitCode.CONTAINER_DIED, NEXT_ONE, id="killed with it"),
+            pytest.param(exit_status(137), SAME, 3.0, 137, KILLED, id="killed with its bridge in one that lives"),
+        ],
+    )
+    def test_a_keeper_that_is_gone_is_the_end_after_a_while(
+        self, status: Received | None, start: int, seconds: float, code: int, line: str
+    ) -> None:
+        """An exec into the next container is faster than the kubelet's word, which has its time all the same."""
+        run = held(status or Closed("reset"))
         run.finds_nobody(container_start=start)
         run.feed(PodSeen(pods.HEALTHY))
-        run.after(2.0, PodSeen(pods.RESTARTED))
-
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.CONTAINER_DIED
-        assert run.finish.line == "the container of pod w was restarted (OOMKilled, code 137)"
-
-    def test_where_the_container_cannot_be_told_from_the_next_the_kubelet_has_longer(self) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
-        run.finds_nobody(container_start=0)
-        run.after(9.9, PodSeen(pods.HEALTHY))
+        run.after(seconds - 0.1)
         assert run.finish is None
-        run.after(0.2)
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.UNKNOWN_END
+        run.after(0.101)
 
-    def test_what_became_of_a_keeper_that_is_gone_the_pod_may_tell(self) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
-        run.finds_nobody()
-        run.feed(PodSeen(pods.RESTARTED))
+        assert run.finish == Finish(code, line)
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.CONTAINER_DIED
+    @pytest.mark.parametrize(
+        ("before", "seconds"), [((PodSeen(pods.HEALTHY),), 0.6), ((), 3.0)], ids=["that is read", "that is not"]
+    )
+    def test_a_container_that_was_killed_and_is_not_found_is_the_end_whatever_becomes_of_a_pod(
+        self, before: tuple[Event, ...], seconds: float
+    ) -> None:
+        run = held(exit_status(137))
+        run.until_dialled(*before, NotOpened(NOT_FOUND))
+        run.after(seconds)
 
-    def test_a_container_that_was_killed_and_is_not_found_is_the_end_before_the_pod_says_why(self) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.feed(exit_status(137))
-        run.until_dialled()
-        run.feed(PodSeen(pods.HEALTHY), NotOpened(NOT_FOUND))
-        run.after(0.6)
-
-        assert run.finish == Finish(ExitCode.CONTAINER_DIED, "the container of pod w has ended")
+        assert run.finish == Finish(ExitCode.CONTAINER_DIED, ENDED)
 
     @pytest.mark.parametrize(
         ("pod", "code"),
@@ -128,69 +141,20 @@ class TestWhatIsGone:
     def test_a_container_that_is_not_found_may_be_another_pods_until_the_pod_was_read(
         self, pod: Pod, code: int
     ) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY), exit_status(137))
-        run.until_dialled()
-        run.feed(NotOpened(NOT_FOUND))
+        run = held(exit_status(137))
+        run.until_dialled(NotOpened(NOT_FOUND))
         run.after(2.0)
         assert run.finish is None
 
         run.feed(PodSeen(pod))
 
-        assert run.finish is not None
-        assert run.finish.code == code
+        assert run.code == code
 
-    def test_a_container_that_is_not_found_is_the_end_where_the_pod_cannot_be_read(self) -> None:
+    def test_the_runtimes_word_has_to_do_where_the_pod_may_not_be_read(self) -> None:
         run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY), exit_status(137))
-        run.until_dialled()
-        run.feed(NotOpened(NOT_FOUND))
-        run.after(3.0)
-
-        assert run.finish == Finish(ExitCode.CONTAINER_DIED, "the container of pod w has ended")
-
-    @pytest.mark.parametrize(("start", "seconds"), [(4000, 2.9), (0, 9.9)], ids=["the same", "not known"])
-    def test_a_keeper_that_was_killed_with_its_bridge_may_have_died_with_its_container(
-        self, start: int, seconds: float
-    ) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY), exit_status(137))
-        run.finds_nobody(container_start=start)
-        run.after(seconds, PodSeen(pods.HEALTHY))
-        assert run.finish is None
-
-        run.feed(PodSeen(pods.RESTARTED))
-
-        line = "the container of pod w was restarted (OOMKilled, code 137)"
-        assert run.finish == Finish(ExitCode.CONTAINER_DIED, line)
-
-    def test_a_keeper_that_was_killed_with_its_bridge_in_a_container_that_lives_was_killed_by_something(
-        self,
-    ) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY), exit_status(137))
-        run.finds_nobody()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.after(3.0)
-
-        assert run.finish == Finish(137, "something in pod w ended the command from outside (code 137, signal 9)")
-
-    def test_a_command_without_a_lease_that_was_killed_may_have_died_with_its_container(self) -> None:
-        run = HeldRun(patience=Patience(lease=0)).begin()
-        run.feed(PodSeen(pods.HEALTHY), exit_status(137))
-        run.after(2.9, PodSeen(pods.RESTARTED))
-
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.CONTAINER_DIED
-
-    def test_where_nobody_may_look_the_runtimes_word_has_to_do(self) -> None:
-        run = HeldRun().begin()
-        run.is_open = False
-        run.keeper.disconnect()
         run.feed(exit_status(137))
         run.finds_nobody()
         run.feed(PodHidden("may not"))
         run.after(3.0)
 
-        assert run.finish is not None
-        assert run.finish.code == 137
+        assert run.code == 137

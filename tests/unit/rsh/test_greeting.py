@@ -1,4 +1,4 @@
-"""The first words with a pod's shell: as real shells take them, and as what comes back is read."""
+"""The first words with a pod's shell, as real shells take them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ import pytest
 
 import mpirt.keeper
 from images import build
-from mpirt.errors import PeerError
-from mpirt.kubeapi.request.channels import Output
-from mpirt.rsh.protocol.entrance import BOOTSTRAP, Answers, Gone, Hello, KeeperHere, Keepers, greeting, upload
+from mpirt.rsh.protocol.entrance import BOOTSTRAP, Keepers, greeting, upload
 
 Shell = Sequence[str]
 
@@ -215,36 +213,3 @@ class TestWhatIsSent:
 
         assert [greeting(NONCE, keepers).count(b"\n"), greeting(NONCE, keepers)[-1:]] == [1, b"\n"]
         assert [upload(NONCE, keepers, "amd64").count(b"\n"), upload(NONCE, keepers, "amd64")[-1:]] == [2, b"\n"]
-
-
-class TestWhatComesBack:
-    @pytest.mark.parametrize(
-        ("text", "marker"),
-        [
-            ("HELLO arm64", Hello("arm64")),
-            ("KEEPER 1 4000", KeeperHere(4000)),
-            ("GONE 0", Gone(0)),
-        ],
-    )
-    @pytest.mark.parametrize("stream", [1, 2])
-    def test_the_line_that_matters_may_be_cut_anywhere(self, text: str, marker: object, stream: int) -> None:
-        data = f"a complaint\n\x01mpirt-{NONCE} {text}\n".encode()
-        for at in range(len(data)):
-            answers = Answers(NONCE)
-            assert answers.receive(Output(stream, data[:at])) == (None, b"")
-            assert answers.receive(Output(3 - stream, b"something else\n")) == (None, b"")
-            assert answers.receive(Output(stream, data[at:] + b"rest")) == (marker, b"rest")
-
-    def test_another_sessions_line_does_not_matter(self) -> None:
-        assert Answers(NONCE).receive(Output(1, b"\x01mpirt-another KEEPER 1 4000\n")) == (None, b"")
-
-    def test_more_than_any_complaint_is_refused(self) -> None:
-        answers = Answers(NONCE)
-        assert answers.receive(Output(2, b"x" * 65536)) == (None, b"")
-
-        with pytest.raises(PeerError, match="65537 bytes came from the pod before its shell answered"):
-            answers.receive(Output(2, b"x"))
-
-    def test_another_line_is_refused(self) -> None:
-        with pytest.raises(PeerError, match="invalid answer from the shell in the pod: b'EXIT 0'"):
-            Answers(NONCE).receive(Output(2, f"\x01mpirt-{NONCE} EXIT 0\n".encode()))

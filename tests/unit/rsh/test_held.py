@@ -37,9 +37,7 @@ class TestOneConnection:
     def test_its_output_and_its_code_are_ours(self) -> None:
         run = HeldRun().begin()
         run.keeper.writes(b"out", b"err")
-        run.keeper.ends(7)
-        run.carry()
-        run.after(1.0)
+        run.ends(7)
 
         assert (run.written(1), run.written(2)) == (b"out", b"err")
         assert run.finish == Finish(7)
@@ -47,9 +45,7 @@ class TestOneConnection:
 
     def test_a_command_that_a_signal_ends_has_its_number(self) -> None:
         run = HeldRun().begin()
-        run.keeper.ends(9, signal=True)
-        run.carry()
-        run.after(1.0)
+        run.ends(9, signal=True)
 
         assert run.finish == Finish(137)
 
@@ -93,8 +89,7 @@ class TestOneConnection:
 
     def test_the_end_of_stdin_is_told(self) -> None:
         run = HeldRun(has_stdin=True).begin()
-        run.feed(StdinRead(b"x"), StdinRead(b""))
-        run.carry()
+        run.meets(StdinRead(b"x"), StdinRead(b""))
 
         assert run.keeper.stdin_ended
         assert run.session.stdin_room == 0
@@ -105,8 +100,7 @@ class TestOneConnection:
         run.carry()
         assert len(run.written(1)) == 1024 * 1024
 
-        run.feed(Written(1024 * 1024, 0))
-        run.carry()
+        run.meets(Written(1024 * 1024, 0))
 
         assert len(run.written(1)) == 2 * 1024 * 1024
 
@@ -165,8 +159,7 @@ class TestOneConnection:
         run.keeper.says += b"\xff" * 16
         run.carry()
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.PEER
+        assert run.code == ExitCode.PEER
 
 
 class TestOutputThatIsNotRead:
@@ -231,9 +224,7 @@ class TestAmongMany:
         run.after(5.0)
         assert run.session.state is State.DETACHED
 
-        run.until_dialled()
-        run.feed(NotOpened(DIALING))
+        run.until_dialled(NotOpened(DIALING))
         run.after(20.1 - run.now)
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.NODE_LOST
+        assert run.code == ExitCode.NODE_LOST

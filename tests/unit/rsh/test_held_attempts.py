@@ -39,8 +39,7 @@ def redialled() -> HeldRun:
     """The connection is lost, and another one is open."""
     run = HeldRun().begin()
     run.cut()
-    run.until_dialled()
-    run.feed(Opened(V4))
+    run.until_dialled(Opened(V4))
     return run
 
 
@@ -86,22 +85,17 @@ class TestAnAttempt:
         run = HeldRun().begin()
         run.cut()
         for _ in range(2):
-            run.until_dialled()
-            run.feed(NotOpened(NO_V4))
+            run.until_dialled(NotOpened(NO_V4))
         run.until_dialled()
 
         assert dialled(run) == [V4, V4, V5, V4]
 
     def test_that_a_node_refuses_shows_that_the_api_server_answers(self) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
+        run = HeldRun.lost()
         while run.finish is None and run.now < 60:
-            run.until_dialled()
-            run.feed(NotOpened(DIALING))
+            run.until_dialled(NotOpened(DIALING))
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.NODE_LOST
+        assert run.code == ExitCode.NODE_LOST
 
 
 WORD, CLOSED = out(keeper_line()), Closed("reset")
@@ -110,18 +104,11 @@ WORD, CLOSED = out(keeper_line()), Closed("reset")
 def attempts_that_end(run: HeldRun, *how: Event, until: float) -> None:
     """The attempts until then, and one more: each ends like this, while the API server answers others."""
     while run.finish is None and run.now < until:
-        run.until_dialled()
-        run.feed(ApiAnswers(), *how)
+        run.until_dialled(ApiAnswers(), *how)
 
 
 class TestTheNode:
     """What an attempt proves against it."""
-
-    def lost(self) -> HeldRun:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
-        return run
 
     @pytest.mark.parametrize(
         "how",
@@ -132,14 +119,14 @@ class TestTheNode:
         ],
     )
     def test_is_not_lost_because_connections_end_after(self, how: tuple[Event, ...]) -> None:
-        run = self.lost()
+        run = HeldRun.lost()
 
         attempts_that_end(run, *how, until=150.0)
 
         assert run.finish is None
 
     def test_is_not_lost_by_one_failure_after_connections_that_ended(self) -> None:
-        run = self.lost()
+        run = HeldRun.lost()
         attempts_that_end(run, Opened(V4), CLOSED, until=30.0)
         begun = run.now
         attempts_that_end(run, NotOpened(DIALING), until=begun + 14.0)
@@ -147,8 +134,7 @@ class TestTheNode:
 
         attempts_that_end(run, NotOpened(DIALING), until=begun + 30.0)
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.NODE_LOST
+        assert run.code == ExitCode.NODE_LOST
 
     def test_is_not_silent_while_its_output_is_not_read(self) -> None:
         run = HeldRun().begin()
@@ -161,10 +147,9 @@ class TestTheNode:
         assert run.finish is None
 
     def test_that_has_answered_has_its_whole_patience_again(self) -> None:
-        run = self.lost()
+        run = HeldRun.lost()
         attempts_that_end(run, NotOpened(DIALING), until=12.0)
-        run.until_dialled()
-        run.feed(Opened(V4), WORD)
+        run.until_dialled(Opened(V4), WORD)
         run.after(9.0, CLOSED)
         answered = run.now
         attempts_that_end(run, NotOpened(DIALING), until=answered + 14.0)
@@ -172,26 +157,23 @@ class TestTheNode:
 
         attempts_that_end(run, NotOpened(DIALING), until=answered + 30.0)
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.NODE_LOST
+        assert run.code == ExitCode.NODE_LOST
 
     def test_that_has_answered_and_then_says_nothing_has_answered(self) -> None:
-        run = self.lost()
+        run = HeldRun.lost()
         attempts_that_end(run, NotOpened(DIALING), until=12.0)
-        run.until_dialled()
-        run.feed(Opened(V4), err(b"a complaint"))
+        run.until_dialled(Opened(V4), err(b"a complaint"))
         run.after(10.0)
 
         assert run.finish is None
 
     def test_is_lost_in_its_patience_though_a_connection_ends_in_between(self) -> None:
-        run = self.lost()
+        run = HeldRun.lost()
         attempts_that_end(run, NotOpened(DIALING), until=10.0)
         attempts_that_end(run, Opened(V4), CLOSED, until=run.now + 0.1)
         attempts_that_end(run, NotOpened(DIALING), until=60.0)
 
-        assert run.finish is not None
-        assert (run.finish.code, run.now < 26) == (ExitCode.NODE_LOST, True)
+        assert (run.code, run.now < 26) == (ExitCode.NODE_LOST, True)
 
 
 class TestCredentials:
@@ -235,11 +217,8 @@ class TestWhatComesBesides:
 class TestAnEnd:
     def test_by_a_broken_stdin_is_never_a_success(self) -> None:
         run = HeldRun(has_stdin=True).begin()
-        run.feed(StdinBroken("input/output error"))
-        run.carry()
-        run.keeper.ends(0)
-        run.carry()
-        run.after(1.0)
+        run.meets(StdinBroken("input/output error"))
+        run.ends(0)
 
         line = (
             "the command was ended because its stdin can't be read: input/output error; the command ended with 0"

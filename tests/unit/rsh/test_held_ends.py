@@ -7,22 +7,25 @@ import pytest
 from mpirt.errors import ExitCode
 from mpirt.kubeapi.request.answers import Failure, ServerFailed
 from mpirt.rsh.pod.facts import Pod
-from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.events import (
     ApiAnswers,
+    Event,
     Finish,
     LookAtPod,
     NotOpened,
+    PodGone,
     PodSeen,
+    Received,
     Signalled,
     StdinBroken,
     StdoutBroken,
     WatchPod,
 )
 from mpirt.rsh.session.machine import State
+from mpirt.rsh.session.task import Grace
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import END, LEASE, SIGNAL, HeldRun
-from tests.unit.rsh.sessions import exit_status
+from tests.unit.rsh.sessions import SUCCESS, exit_status
 
 TERM, INT, USR1, HUP = Signalled("TERM", 15), Signalled("INT", 2), Signalled("USR1", 10), Signalled("HUP", 1)
 DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
@@ -35,30 +38,25 @@ CONTINUE = b"K\x12"
 class TestSignals:
     def test_a_signal_that_announces_something_goes_to_the_command(self) -> None:
         run = HeldRun().begin()
-        run.feed(USR1)
-        run.carry()
+        run.meets(USR1)
 
         assert run.keeper.controls[1:] == [b"K\x0a"]
         assert run.session.state is State.RUNNING
 
     def test_term_ends_it_and_its_own_code_counts(self) -> None:
         run = HeldRun().begin()
-        run.feed(TERM)
-        run.carry()
+        run.meets(TERM)
         assert run.keeper.controls[1:] == [END_BY_TERM]
 
         run.keeper.writes(b"bye")
-        run.keeper.ends(5)
-        run.carry()
-        run.after(1.0)
+        run.ends(5)
 
         assert run.finish == Finish(5)
         assert run.written(1) == b"bye"
 
     def test_a_second_signal_hurries(self) -> None:
         run = HeldRun().begin()
-        run.feed(TERM, INT)
-        run.carry()
+        run.meets(TERM, INT)
 
         assert run.keeper.controls[1:] == [END_BY_TERM, KILL_NOW]
 
@@ -71,15 +69,12 @@ class TestSignals:
         self, before: PodSeen | StdoutBroken, grace: int
     ) -> None:
         run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY), before)
-        run.carry()
-        run.feed(TERM)
-        run.carry()
+        run.meets(PodSeen(pods.HEALTHY), before)
+        run.meets(TERM)
         assert run.keeper.own_ends == [b"E\x0f" + grace.to_bytes(4, "little")]
         assert run.keeper.controls[1:] == [END_BY_TERM]
 
-        run.feed(TERM)
-        run.carry()
+        run.meets(TERM)
         assert run.keeper.controls[2:] == [KILL_NOW]
 
     @pytest.mark.parametrize("takes_over", [False, True], ids=["one process", "another process"])
@@ -93,8 +88,7 @@ class TestSignals:
     ) -> None:
         """The launcher has ended after it has told its agents to."""
         run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY), before, HUP)
-        run.carry()
+        run.meets(PodSeen(pods.HEALTHY), before, HUP)
         if takes_over and before == TERM:
             run.is_killed()
             run.reconnect()
@@ -104,42 +98,35 @@ class TestSignals:
 
     def test_a_signal_after_such_a_hup_is_given_once_though_another_process_takes_over(self) -> None:
         run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING_IN_30_S), HUP, USR1)
-        run.carry()
+        run.meets(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING_IN_30_S), HUP, USR1)
         run.is_killed()
-        run.until_dialled()
-        run.connect()
+        run.reconnect()
 
         assert run.keeper.controls[1:] == [CONTINUE, b"K\x0a"]
 
     def test_a_signal_after_a_hup_is_the_first(self) -> None:
         run = HeldRun().begin()
-        run.feed(HUP, TERM)
-        run.carry()
+        run.meets(HUP, TERM)
         assert run.keeper.controls[1:] == [b"E\x01" + (3000).to_bytes(4, "little"), END_BY_TERM]
 
-        run.feed(TERM)
-        run.carry()
+        run.meets(TERM)
         assert run.keeper.controls[3:] == [KILL_NOW]
 
     def test_a_signal_that_comes_twice_hurries_though_a_hup_came_in_between(self) -> None:
         run = HeldRun().begin()
-        run.feed(INT, HUP, INT)
-        run.carry()
+        run.meets(INT, HUP, INT)
 
         assert run.keeper.controls[1:] == [b"E\x02" + (3000).to_bytes(4, "little"), CONTINUE, KILL_NOW]
 
     def test_a_stdin_that_breaks_while_it_is_ended_changes_nothing(self) -> None:
         run = HeldRun(has_stdin=True).begin()
-        run.feed(TERM, StdinBroken("input/output error"))
-        run.carry()
+        run.meets(TERM, StdinBroken("input/output error"))
 
         assert run.keeper.controls[1:] == [END_BY_TERM]
 
     def test_a_lost_stdout_ends_it(self) -> None:
         run = HeldRun().begin()
-        run.feed(StdoutBroken())
-        run.carry()
+        run.meets(StdoutBroken())
         assert run.keeper.own_ends == [END_BY_TERM]
 
         run.after(5.0)
@@ -148,26 +135,21 @@ class TestSignals:
 
     def test_a_stdout_that_cannot_be_written_ends_it_with_a_code_of_ours(self) -> None:
         run = HeldRun().begin()
-        run.feed(StdoutBroken("no space left on device"))
-        run.carry()
-        run.keeper.ends(143, by=END)
-        run.carry()
-        run.after(1.0)
+        run.meets(StdoutBroken("no space left on device"))
+        run.ends(143, by=END)
 
         line = "the output of pod w can't be written: no space left on device; the command ended with 143"
         assert run.finish == Finish(ExitCode.UNKNOWN_END, line)
 
     def test_a_stdout_that_is_lost_to_the_same_signal_does_not_hurry(self) -> None:
         run = HeldRun().begin()
-        run.feed(INT, StdoutBroken())
-        run.carry()
+        run.meets(INT, StdoutBroken())
 
         assert run.keeper.controls[1:] == [b"E\x02" + (3000).to_bytes(4, "little")]
 
     def test_one_that_never_reports_is_left_after_its_grace(self) -> None:
         run = HeldRun().begin()
-        run.feed(TERM)
-        run.carry()
+        run.meets(TERM)
 
         run.after(4.4)
         assert run.finish is None
@@ -179,29 +161,22 @@ class TestSignals:
 class TestASignalWithoutAConnection:
     def test_is_over_with_the_container_and_does_not_wait_for_its_grace(self) -> None:
         run = HeldRun(grace=Grace(60.0)).begin()
-        run.feed(PodSeen(pods.HEALTHY), TERM)
-        run.carry()
+        run.meets(PodSeen(pods.HEALTHY), TERM)
         run.feed(PodSeen(pods.DELETING), exit_status(137))
-        run.until_dialled()
-        run.feed(NotOpened(NOT_FOUND))
+        run.until_dialled(NotOpened(NOT_FOUND))
 
         assert run.finish == Finish(143, "pod w is being deleted")
 
     def test_is_over_with_the_patience_for_the_node(self) -> None:
-        run = HeldRun(grace=Grace(60.0)).begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
-        run.until_dialled()
-        run.feed(ApiAnswers(), NotOpened(DIALING), TERM, PodSeen(pods.DELETING))
+        run = HeldRun.lost(grace=Grace(60.0))
+        run.until_dialled(ApiAnswers(), NotOpened(DIALING), TERM, PodSeen(pods.DELETING))
         run.after(25.0)
 
         line = "pod w is out of reach; its command ends there within 180 s"
         assert run.finish == Finish(143, line)
 
     def test_names_a_keeper_that_is_gone(self) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
+        run = HeldRun.lost()
         run.finds_nobody()
         run.feed(TERM)
         run.after(0.6)
@@ -217,9 +192,7 @@ class TestACommandThatSomebodyEnded:
     def test_for_its_lease_was_over_is_lost(self, code: int) -> None:
         run = HeldRun().begin()
         run.reconnect()
-        run.keeper.ends(code, by=LEASE)
-        run.carry()
-        run.after(1.0)
+        run.ends(code, by=LEASE)
 
         line = (
             "the command in pod w was ended there: it had no connection for its lease of 180 s; "
@@ -233,33 +206,24 @@ class TestACommandThatSomebodyEnded:
         run.feed(TERM)
         run.until_dialled()
         run.connect()
-        run.keeper.ends(0, by=LEASE)
-        run.carry()
-        run.after(1.0)
+        run.ends(0, by=LEASE)
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.CONNECTION_LOST
+        assert run.code == ExitCode.CONNECTION_LOST
 
     @pytest.mark.parametrize(("code", "ours"), [(0, ExitCode.UNKNOWN_END), (143, 143)])
     def test_by_a_signal_to_its_keeper_has_its_own_code_unless_that_is_0(self, code: int, ours: int) -> None:
         run = HeldRun().begin()
-        run.keeper.ends(code, by=SIGNAL)
-        run.carry()
-        run.after(1.0)
+        run.ends(code, by=SIGNAL)
 
         line = f"something in pod w has signalled the command's keeper; the command ended with {code}"
         assert run.finish == Finish(ours, line)
 
     def test_for_a_reason_that_was_lost_with_a_switchboard_is_not_known(self) -> None:
         run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING))
-        run.carry()
+        run.meets(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING))
         run.is_killed()
-        run.until_dialled()
-        run.connect()
-        run.keeper.ends(0, by=END)
-        run.carry()
-        run.after(1.0)
+        run.reconnect()
+        run.ends(0, by=END)
 
         line = (
             "the command in pod w was ended by a switchboard that was killed before it could say why; "
@@ -269,11 +233,8 @@ class TestACommandThatSomebodyEnded:
 
     def test_as_a_signal_to_us_asked_has_its_own_code(self) -> None:
         run = HeldRun().begin()
-        run.feed(TERM)
-        run.carry()
-        run.keeper.ends(0, by=END)
-        run.carry()
-        run.after(1.0)
+        run.meets(TERM)
+        run.ends(0, by=END)
 
         assert run.finish == Finish(0)
 
@@ -295,13 +256,58 @@ class TestACommandThatSomebodyEnded:
         assert run.finish == Finish(7)
 
 
+class TestACommandThatWasKilled:
+    @pytest.mark.parametrize(
+        ("news", "code", "why"),
+        [
+            (PodGone(), ExitCode.POD_DELETED, "pod w was deleted"),
+            (PodSeen(pods.REPLACED), ExitCode.POD_DELETED, "pod w was deleted, and another one has its name now"),
+            (PodSeen(pods.DELETING), ExitCode.POD_DELETED, "pod w is being deleted"),
+            (PodSeen(pods.RESTARTED), ExitCode.CONTAINER_DIED, "the container of pod w was restarted"),
+        ],
+        ids=["deleted", "replaced", "being deleted", "restarted"],
+    )
+    def test_with_its_bridge_may_have_died_with_its_pod(self, news: Event, code: int, why: str) -> None:
+        """Its keeper was the last to be killed, and had time for its report."""
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.keeper.ends(9, signal=True)
+        run.carry()
+        run.feed(exit_status(137), PodSeen(pods.HEALTHY))
+        run.after(0.5)
+        assert run.finish is None
+
+        run.feed(news)
+
+        assert run.finish is not None
+        assert run.code == code
+        assert run.finish.line.startswith(why)
+        assert run.finish.line.endswith("; the command ended with 137")
+
+    def test_with_its_bridge_in_a_pod_that_lives_has_its_own_code(self) -> None:
+        run = HeldRun().begin()
+        run.keeper.ends(9, signal=True)
+        run.carry()
+        run.feed(exit_status(137), PodSeen(pods.HEALTHY))
+        run.after(0.6)
+
+        assert run.finish == Finish(137)
+
+    @pytest.mark.parametrize("status", [SUCCESS, exit_status(0)], ids=["success", "code 0"])
+    def test_alone_has_its_own_code_at_once(self, status: Received) -> None:
+        run = HeldRun().begin()
+        run.keeper.ends(9, signal=True)
+        run.carry()
+        run.feed(status)
+
+        assert run.finish == Finish(137)
+
+
 class TestThePod:
     @pytest.mark.parametrize("pod", [pods.REPLACED, pods.RESTARTED], ids=["another pod", "another container"])
     def test_that_is_newer_than_the_command_is_its_own_whatever_was_told_before(self, pod: Pod) -> None:
         """The watch was dead when the command was started."""
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
+        run = HeldRun.lost()
         run.feed(PodSeen(pod, is_first=True))
         run.reconnect()
         assert run.session.state is State.RUNNING
@@ -314,8 +320,7 @@ class TestThePod:
     def test_that_was_watched_before_the_command_is_followed_anew(self) -> None:
         """What was told then may be older than the command."""
         run = HeldRun()
-        run.until_dialled()
-        run.feed(NotOpened(NOT_FOUND))
+        run.until_dialled(NotOpened(NOT_FOUND))
         run.until_dialled()
         assert run.count(WatchPod) == 1
         run.connect()
@@ -324,21 +329,17 @@ class TestThePod:
 
     def test_a_pod_that_is_deleted_has_its_command_ended_first(self) -> None:
         run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING))
-        run.carry()
+        run.meets(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING))
         assert run.keeper.own_ends == [END_BY_TERM]
 
-        run.keeper.ends(0)
-        run.carry()
-        run.after(1.0)
+        run.ends(0)
 
         line = "pod w is being deleted; the command ended with 0"
         assert run.finish == Finish(ExitCode.POD_DELETED, line)
 
     def test_a_deleted_pods_command_has_the_pods_grace_less_the_time_for_its_report(self) -> None:
         run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING_IN_30_S))
-        run.carry()
+        run.meets(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING_IN_30_S))
         assert run.keeper.own_ends == [b"E\x0f" + (27_000).to_bytes(4, "little")]
 
         for _ in range(13):
@@ -347,9 +348,7 @@ class TestThePod:
         assert run.finish is None
 
         run.keeper.writes(b"saved")
-        run.keeper.ends(0)
-        run.carry()
-        run.after(1.0)
+        run.ends(0)
 
         assert run.written(1) == b"saved"
         line = "pod w is being deleted; the command ended with 0"
@@ -357,15 +356,13 @@ class TestThePod:
 
     def test_a_grace_that_was_set_is_the_most_that_a_deleted_pods_command_gets(self) -> None:
         run = HeldRun(grace=Grace(1.0)).begin()
-        run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING_IN_30_S))
-        run.carry()
+        run.meets(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING_IN_30_S))
 
         assert run.keeper.own_ends == [b"E\x0f" + (1000).to_bytes(4, "little")]
 
     def test_a_deleted_pod_whose_connection_ends_is_the_end(self) -> None:
         run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING))
-        run.carry()
+        run.meets(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING))
         run.cut()
 
         assert run.finish == Finish(ExitCode.POD_DELETED, "pod w is being deleted")

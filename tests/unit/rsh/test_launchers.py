@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import UsageError
-from mpirt.rsh.invocation.launchers import is_of_hydra, is_of_prrte, prepared, starts_daemon
+from mpirt.rsh.invocation.order import is_of_hydra, is_of_prrte, prepared, starts_daemon
 from tests.promises import promise
 
 AGENT = '"mpirt-rsh"'

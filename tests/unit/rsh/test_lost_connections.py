@@ -46,15 +46,12 @@ class TestALostConnection:
     def test_nothing_is_lost_and_nothing_comes_twice(self) -> None:
         run = HeldRun(has_stdin=True).begin()
         run.keeper.writes(b"one ")
-        run.feed(StdinRead(b"first "))
-        run.carry()
+        run.meets(StdinRead(b"first "))
         run.cut()
         run.keeper.writes(b"two ")
         run.feed(StdinRead(b"second"))
         run.reconnect()
-        run.keeper.ends(0)
-        run.carry()
-        run.after(1.0)
+        run.ends(0)
 
         assert run.written(1) == b"one two "
         assert run.keeper.stdin == b"first second"
@@ -84,9 +81,7 @@ class TestALostConnection:
         run.reconnect()
         assert run.session.state is State.TERMINATING
 
-        run.keeper.ends(15, signal=True)
-        run.carry()
-        run.after(1.0)
+        run.ends(15, signal=True)
 
         assert run.finish == Finish(143)
 
@@ -142,9 +137,7 @@ class TestALostConnection:
         assert run.finish.line.startswith(f"the connection to pod w was lost ({words}) and did not come back")
 
     def test_before_the_keeper_answered_is_described_as_that(self) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
+        run = HeldRun.lost()
         run.until_dialled()
         run.connect(breaks_after=0)
 
@@ -165,8 +158,7 @@ class TestALostConnection:
         run.cut()
         run.after(3.0)
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.CONNECTION_LOST
+        assert run.code == ExitCode.CONNECTION_LOST
         assert run.count(Dial) == 1
 
     def test_the_api_server_is_waited_for_as_long_as_the_lease(self) -> None:
@@ -188,8 +180,7 @@ class TestALostConnection:
     def test_an_api_server_that_has_too_much_to_do_says_when_to_come_back(self) -> None:
         run = HeldRun().begin()
         run.cut()
-        run.until_dialled()
-        run.feed(NotOpened(BUSY), ApiAnswers())
+        run.until_dialled(NotOpened(BUSY), ApiAnswers())
 
         assert not any(isinstance(action, Dial) for action in run.after(7.0))
         assert any(isinstance(action, Dial) for action in run.after(1.0))
@@ -199,17 +190,13 @@ class TestALostConnection:
     def test_an_api_server_that_asks_for_more_time_than_the_lease_has_is_asked_again_within_it(self) -> None:
         run = HeldRun(patience=Patience(lease=10)).begin()
         run.cut()
-        run.until_dialled()
-        run.feed(NotOpened(Overloaded("y", Failure(503, "", "", 30.0, is_status=True))))
+        run.until_dialled(NotOpened(Overloaded("y", Failure(503, "", "", 30.0, is_status=True))))
 
         assert any(isinstance(action, Dial) for action in run.after(3.0))
 
     def test_a_node_that_refuses_while_the_api_server_answers_has_less_time(self) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
-        run.until_dialled()
-        run.feed(ApiAnswers(), NotOpened(DIALING))
+        run = HeldRun.lost()
+        run.until_dialled(ApiAnswers(), NotOpened(DIALING))
         run.after(19.0)
         assert run.finish is None
 
@@ -220,9 +207,7 @@ class TestALostConnection:
 
     def test_a_node_that_the_cluster_does_not_hear_has_as_much(self) -> None:
         """After an outage the API server knows of the kubelets only what they said before it."""
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
+        run = HeldRun.lost()
         run.feed(ApiAnswers(), PodSeen(pods.NODE_LOST))
         run.until_dialled()
         assert run.finish is None
@@ -248,36 +233,26 @@ class TestALostConnection:
     )
     def test_a_runtime_that_is_away_has_the_lease(self, status: Received | None) -> None:
         """The node answers, and what runs there goes on."""
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
+        run = HeldRun.lost()
         while run.now < 100.0:
-            run.until_dialled()
-            run.feed(ApiAnswers(), *([Opened(V4), status] if status else [NotOpened(UNAVAILABLE)]))
+            run.until_dialled(ApiAnswers(), *([Opened(V4), status] if status else [NotOpened(UNAVAILABLE)]))
         assert run.finish is None
 
         while run.finish is None and run.now < 200.0:
-            run.until_dialled()
-            run.feed(ApiAnswers(), NotOpened(UNAVAILABLE))
+            run.until_dialled(ApiAnswers(), NotOpened(UNAVAILABLE))
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.CONNECTION_LOST
+        assert run.code == ExitCode.CONNECTION_LOST
 
     @pytest.mark.parametrize("text", ["error dialing backend: refused", "error sending request: i/o timeout"])
     def test_an_api_server_that_tells_on_v5_of_a_lost_node_is_no_node(self, text: str) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
+        run = HeldRun.lost()
         while run.finish is None:
-            run.until_dialled()
-            run.feed(ApiAnswers(), Opened(V5), failure_status(text))
+            run.until_dialled(ApiAnswers(), Opened(V5), failure_status(text))
 
         assert (run.finish.code, run.now < 30) == (ExitCode.NODE_LOST, True)
 
     def test_a_node_is_not_given_up_while_an_open_way_to_it_waits_for_its_word(self) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
+        run = HeldRun.lost()
         while run.now < 19.0:
             run.until_dialled()
             run.after(min(1.0, max(0.0, 19.5 - run.now)), ApiAnswers())
@@ -288,15 +263,11 @@ class TestALostConnection:
         assert run.finish is None
 
         run.feed(NotOpened(DIALING))
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.NODE_LOST
+        assert run.code == ExitCode.NODE_LOST
 
     def test_time_in_which_the_agent_was_stopped_counts_against_no_node(self) -> None:
-        run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
-        run.until_dialled()
-        run.feed(ApiAnswers(), NotOpened(DIALING))
+        run = HeldRun.lost()
+        run.until_dialled(ApiAnswers(), NotOpened(DIALING))
         run.now += 60
         run.feed(Tick())
         assert run.finish is None
@@ -314,8 +285,7 @@ class TestALostConnection:
         run.after(1.0, ApiAnswers())
         run.after(9.0, NotOpened(TimedOut("no answer")))
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.NODE_LOST
+        assert run.code == ExitCode.NODE_LOST
 
     def test_an_api_server_that_was_frozen_gets_a_chance_when_it_is_back(self) -> None:
         run = HeldRun().begin()

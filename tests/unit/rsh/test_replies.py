@@ -6,8 +6,7 @@ import importlib.metadata
 
 import pytest
 
-from mpirt.rsh.invocation.argv import Wants
-from mpirt.rsh.invocation.replies import HELP, Reply, reply, version
+from mpirt.rsh.invocation.options import HELP, Reply, Wants, reply, version
 
 
 class TestHelp:

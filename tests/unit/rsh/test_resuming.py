@@ -78,8 +78,7 @@ class TestGoingOn:
         run.carry()
         run.is_killed()
         run.keeper.writes(b"second")
-        run.until_dialled()
-        run.connect()
+        run.reconnect()
 
         assert run.session.state is State.RUNNING
         assert (run.written(1), run.written(2)) == (b"first second", b"error")
@@ -92,70 +91,57 @@ class TestGoingOn:
         run.connect()
         run.keeps = True
         run.is_killed()
-        run.until_dialled()
-        run.connect()
+        run.reconnect()
 
         assert run.keeper.starts == 1
         assert run.session.state is State.RUNNING
 
     def test_gives_stdin_again_that_may_not_have_been_taken(self) -> None:
         run = HeldRun(has_stdin=True).begin()
-        run.feed(StdinRead(b"taken"))
-        run.carry()
+        run.meets(StdinRead(b"taken"))
         run.feed(StdinRead(b" and lost"), StdinRead(b""))
         run.is_killed(stdin_known=0)
-        run.until_dialled()
-        run.connect()
+        run.reconnect()
 
         assert run.keeper.stdin == b"taken and lost"
         assert run.keeper.stdin_ended
 
     def test_gives_each_signal_once(self) -> None:
         run = HeldRun().begin()
-        run.feed(USR1)
-        run.carry()
+        run.meets(USR1)
         run.feed(USR1)
         run.is_killed()
-        run.until_dialled()
-        run.connect()
+        run.reconnect()
 
         assert run.keeper.controls[1:] == [b"K\x0a", b"K\x0a"]
 
     def test_goes_on_with_the_end_of_a_command_that_was_told_to_end(self) -> None:
         run = HeldRun().begin()
-        run.feed(TERM)
-        run.carry()
+        run.meets(TERM)
         run.is_killed()
-        run.until_dialled()
-        run.connect()
-        run.keeper.ends(15, signal=True)
-        run.carry()
-        run.after(1.0)
+        run.reconnect()
+        run.ends(15, signal=True)
 
         assert run.finish == Finish(143)
         assert len(run.keeper.controls) == 2
 
     def test_gives_a_signal_that_comes_at_once_a_number_that_the_other_process_has_not_used(self) -> None:
         run = HeldRun().begin()
-        run.feed(PodSeen(pods.DELETING))
-        run.carry()
+        run.meets(PodSeen(pods.DELETING))
         assert len(run.keeper.own_ends) == 1
         run.is_killed()
         run.feed(USR1)
-        run.until_dialled()
-        run.connect()
+        run.reconnect()
 
         assert run.session.state is State.RUNNING
         assert run.keeper.controls[1:] == [b"K\x0a"]
 
     def test_bears_more_signals_than_an_agent_remembers(self) -> None:
         run = HeldRun().begin()
-        run.feed(*[USR1] * 70)
-        run.carry()
+        run.meets(*[USR1] * 70)
         del run.signals[63:69]
         run.is_killed()
-        run.until_dialled()
-        run.connect()
+        run.reconnect()
 
         assert run.session.state is State.RUNNING
         assert len(run.keeper.controls) == 71
@@ -176,28 +162,23 @@ class TestGoingOn:
         run.feed(PodSeen(pods.HEALTHY))
         run.after(11.0)
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.UNKNOWN_END
+        assert run.code == ExitCode.UNKNOWN_END
 
     def test_waits_for_a_keeper_no_longer_than_its_lease(self) -> None:
         run = HeldRun().begin()
         run.is_killed()
         run.after(200.0)
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.CONNECTION_LOST
+        assert run.code == ExitCode.CONNECTION_LOST
 
     def test_asks_for_less_output_again_the_more_of_it_has_come(self) -> None:
         run = HeldRun().begin()
         run.keeper.writes(b"x" * 5000)
         run.carry()
         run.is_killed()
-        run.until_dialled()
-        run.connect()
+        run.reconnect()
         run.feed(Written(5000, 0))
-        run.keeper.ends(0)
-        run.carry()
-        run.after(1.0)
+        run.ends(0)
 
         assert run.written(1) == b"x" * 5000
         assert run.finish == Finish(0)

@@ -11,6 +11,7 @@ from mpirt.rsh.session.events import (
     ApiAnswers,
     Closed,
     Dial,
+    Event,
     Finish,
     HangUp,
     NotOpened,
@@ -61,32 +62,41 @@ def dial(protocol: str, now: float, *, container: str = "") -> Dial:
     return Dial(protocol, container, 15.0, credentials_seconds=60.0 - now)
 
 
+NO_START = "the command could not be started in pod w-x7k2p: no"
+# fmt: off
+LOOKED_UP: dict[str, tuple[tuple[Event, ...], Finish]] = {
+    "beside its pod":
+        ((Opened(V4), KEEPER, PodSeen(pods.HEALTHY), PodGone()),
+         Finish(ExitCode.POD_DELETED, "host w: pod w-x7k2p was deleted")),
+    "where an attempt fails":
+        ((Opened(V4), failure_status("no")),
+         Finish(ExitCode.UNREACHABLE, f"host w: {NO_START}; gave up after 1 attempt in 0 s")),
+    "not where there is nothing to say": ((TERM,), Finish(143)),
+}
+OUT_OF_TIME: dict[str, tuple[float, tuple[Event, ...], int, str]] = {
+    "there is no time at all": (0.0, (), ExitCode.UNREACHABLE, "no time was left to reach pod w"),
+    "between two attempts, with what was said":
+        (3.0, (Tick(), NotOpened(ConnectionLost("refused"))), ExitCode.UNREACHABLE,
+         "refused; gave up after 1 attempt in 3 s"),
+    "while the pod is waited for, with its reason":
+        (3.0, (Tick(), NotOpened(UNSCHEDULED), PodSeen(pods.PENDING)), ExitCode.NO_POD,
+         "pod w is not running: Pending: ContainerCreating"),
+}
+# fmt: on
+
+
 class TestBeforeGo:
-    def test_the_first_thing_is_to_dial_v4(self) -> None:
+    def test_a_session_begins_with_a_dial_by_v4(self) -> None:
         run = Run()
 
         assert run.feed(Tick()) == [dial(V4, 0.0)]
 
-    def test_a_host_that_was_looked_up_is_named_beside_its_pod(self) -> None:
-        run = Run()
-        run.feed(Tick(), PodFound("w-x7k2p"))
-        run.feed(Opened(V4), KEEPER, PodSeen(pods.HEALTHY), PodGone())
-
-        assert run.finish == Finish(ExitCode.POD_DELETED, "host w: pod w-x7k2p was deleted")
-
-    def test_an_attempt_that_fails_names_the_pod_that_was_looked_up(self) -> None:
+    @pytest.mark.parametrize(("then", "finish"), LOOKED_UP.values(), ids=LOOKED_UP)
+    def test_a_host_that_was_looked_up_is_named(self, then: tuple[Event, ...], finish: Finish) -> None:
         run = Run(attempts=1)
-        run.feed(Tick(), PodFound("w-x7k2p"))
-        run.feed(Opened(V4), failure_status("it failed"))
+        run.feed(Tick(), PodFound("w-x7k2p"), *then)
 
-        assert run.finish is not None
-        assert run.finish.line.startswith("host w: the command could not be started in pod w-x7k2p: it failed")
-
-    def test_a_host_that_was_looked_up_is_not_named_where_there_is_nothing_to_say(self) -> None:
-        run = Run()
-        run.feed(Tick(), PodFound("w-x7k2p"), Signalled("TERM", 15))
-
-        assert run.finish == Finish(143)
+        assert run.finish == finish
 
     def test_a_credential_plugin_has_all_the_time_that_is_left(self) -> None:
         run = Run(seconds=10.0)
@@ -155,17 +165,16 @@ class TestBeforeGo:
             greeting(nonce, KEEPERS) + upload(nonce, KEEPERS, "amd64") for nonce in (FIRST, second)
         )
 
-    def test_what_a_runtime_prints_before_an_answer_is_not_the_commands(self) -> None:
+    def test_output_of_a_runtime_before_an_answer_is_not_the_commands(self) -> None:
         run = Run().open()
 
         assert run.feed(err(b"warning: something"), out(b"else"), Received(b"\x01")) == []
 
     def test_a_refusal_is_the_end(self) -> None:
         run = Run()
-        run.feed(Tick())
         error = Unauthorized("may not", Failure(401, "", "", None, is_status=True))
 
-        assert run.feed(NotOpened(error)) == [HangUp(), Finish(ExitCode.REFUSED, "may not")]
+        assert run.feed(Tick(), NotOpened(error))[1:] == [HangUp(), Finish(ExitCode.REFUSED, "may not")]
 
     def test_v5_is_dialled_where_v4_is_refused(self) -> None:
         run = Run()
@@ -198,8 +207,7 @@ class TestBeforeGo:
         run = Run().open()
         run.feed(failure_status('exec: "/bin/sh": stat /bin/sh: no such file or directory'))
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.NO_SHELL
+        assert run.code == ExitCode.NO_SHELL
 
     def test_a_shell_that_says_nothing_is_tried_again_elsewhere(self) -> None:
         run = Run().open()
@@ -207,7 +215,7 @@ class TestBeforeGo:
         assert run.after(15.0) == [HangUp()]
         assert run.after(0.25) == [dial(V4, run.now)]
 
-    def test_all_of_it_ends_with_the_time_there_is(self) -> None:
+    def test_the_attempts_end_with_the_time_that_there_is(self) -> None:
         run = Run(seconds=10.0).open()
         run.after(10.0)
 
@@ -224,6 +232,16 @@ class TestBeforeGo:
         line = "refused; gave up after 2 attempts in 3 s"
         assert run.finish == Finish(ExitCode.UNREACHABLE, line)
 
+    @pytest.mark.parametrize(("seconds", "before", "code", "line"), OUT_OF_TIME.values(), ids=OUT_OF_TIME)
+    def test_time_that_runs_out_is_the_end(
+        self, seconds: float, before: tuple[Event, ...], code: int, line: str
+    ) -> None:
+        run = Run(seconds=seconds)
+        run.feed(*before)
+        run.now = seconds
+
+        assert run.feed(Tick())[-1] == Finish(code, line)
+
     def test_a_connection_that_opens_when_the_time_is_over_is_not_waited_for(self) -> None:
         run = Run(seconds=1.0)
         run.feed(Tick())
@@ -232,13 +250,6 @@ class TestBeforeGo:
 
         message = "no shell in pod w answered for 0 s; gave up after 1 attempt in 1 s"
         assert run.finish == Finish(ExitCode.UNREACHABLE, message)
-
-    def test_time_that_runs_out_while_waiting_ends_it_with_the_pods_reason(self) -> None:
-        run = Run(seconds=3.0)
-        run.feed(Tick(), NotOpened(UNSCHEDULED), PodSeen(pods.PENDING))
-        run.now = 3.0
-
-        assert run.feed(Tick())[-1] == Finish(ExitCode.NO_POD, "pod w is not running: Pending: ContainerCreating")
 
     def test_attempts_that_all_fail_end_it_with_the_pods_reason(self) -> None:
         run = Run(attempts=2)
@@ -259,27 +270,8 @@ class TestBeforeGo:
         )
         assert run.finish == Finish(ExitCode.CONFIG, line)
 
-    def test_no_time_at_all_is_the_end(self) -> None:
-        run = Run(seconds=0.0)
-
-        assert run.feed(Tick())[-1] == Finish(ExitCode.UNREACHABLE, "no time was left to reach pod w")
-
-    def test_time_that_runs_out_between_two_attempts_ends_it_with_what_was_said(self) -> None:
-        run = Run(seconds=3.0)
-        run.feed(Tick(), NotOpened(ConnectionLost("refused")))
-        run.now = 3.0
-
-        line = "refused; gave up after 1 attempt in 3 s"
-        assert run.feed(Tick())[-1] == Finish(ExitCode.UNREACHABLE, line)
-
-    def test_attempts_can_be_limited(self) -> None:
-        run = Run(attempts=1)
-        run.feed(Tick(), NotOpened(ConnectionLost("refused")))
-
-        assert run.finish == Finish(ExitCode.UNREACHABLE, "refused; gave up after 1 attempt in 0 s")
-
     @pytest.mark.parametrize(("event", "code"), [(TERM, 143), (Signalled("INT", 2), 130), (StdoutBroken(), 141)])
-    def test_asked_to_end_it_ends_at_once(self, event: Signalled | StdoutBroken, code: int) -> None:
+    def test_a_session_that_is_asked_to_end_ends_at_once(self, event: Signalled | StdoutBroken, code: int) -> None:
         run = Run().open()
 
         assert run.feed(event) == [HangUp(), Finish(code)]
@@ -289,8 +281,7 @@ class TestBeforeGo:
         run = Run().open()
         run.feed(event)
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.PEER
+        assert run.code == ExitCode.PEER
 
-    def test_what_a_connection_says_that_is_not_open_is_nothing(self) -> None:
+    def test_a_connection_that_is_not_open_says_nothing(self) -> None:
         assert Run().feed(KEEPER, Closed("late"), PodGone(), ApiAnswers()) == []

@@ -6,8 +6,7 @@ import pytest
 
 from mpirt.errors import UsageError
 from mpirt.rsh.invocation.order import Order, command_line
-from mpirt.rsh.session.ending import Grace
-from mpirt.rsh.session.task import Task
+from mpirt.rsh.session.task import Grace, Task
 from tests.unit.rsh.sessions import HOLDING
 
 

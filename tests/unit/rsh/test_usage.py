@@ -21,8 +21,7 @@ def running(usage: tuple[int, int, int] | None = SOME) -> HeldRun:
 
 def look(run: HeldRun) -> None:
     """Somebody looks, and what follows is said."""
-    run.feed(UsageWanted())
-    run.carry()
+    run.meets(UsageWanted())
 
 
 class TestAHeldCommand:

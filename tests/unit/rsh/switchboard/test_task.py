@@ -15,8 +15,7 @@ from mpirt.errors import UsageError
 from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.liveness import Pace
 from mpirt.rsh.protocol.keeperframes import Fence
-from mpirt.rsh.session.ending import Grace
-from mpirt.rsh.session.task import Holding, Patience, Task
+from mpirt.rsh.session.task import Grace, Holding, Patience, Task
 from mpirt.rsh.switchboard.task import grace, holding, launcher_number, pace, start_of_container
 
 
