@@ -20,7 +20,7 @@ from functools import partial
 from typing import Generic
 
 from mpirt.controller.cluster.discovery import Discovery, Fixed
-from mpirt.controller.cluster.informer import Informer, Source, Where
+from mpirt.controller.cluster.informer import Informer, Where
 from mpirt.controller.cluster.lease import Elector
 from mpirt.controller.cluster.link import Link, endpoint_of
 from mpirt.controller.cluster.questions import PodExecutor, Questions
@@ -32,12 +32,10 @@ from mpirt.controller.loop.queue import Key, Queue
 from mpirt.controller.loop.reconcile import Access, Leader, Reconciler, Result, Turn
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import ANY_OPERATOR, OPERATOR, selector
-from mpirt.controller.model.reading import Body
 from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log, report_mistake
 from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.controller.observed.pods import EVICTION_EVENTS, FAILED_CREATE_EVENTS
-from mpirt.controller.observed.slim import slim
 from mpirt.controller.observed.store import Store
 from mpirt.controller.options import Options
 
@@ -148,34 +146,6 @@ class WaitingQueue(Generic[Key]):
             return self._queue.depth()
 
 
-class Feed:
-    """Puts the objects that informers report into the store, and the jobs that they concern into the queue."""
-
-    def __init__(self, store: Store, queue: WaitingQueue[JobKey]) -> None:
-        self._store = store
-        self._queue = queue
-
-    def needed(self, kind: str, body: Body) -> Body:
-        """Return the part of an object that has to be kept."""
-        return slim(kind, body)
-
-    def replaced(self, kind: str, bodies: Iterable[Body], version: str) -> None:
-        """Replace all objects of a kind with a list, as of a resourceVersion."""
-        self._queue.add(self._store.replace(kind, bodies, version))
-
-    def changed(self, kind: str, body: Body) -> None:
-        """An object was created or changed."""
-        self._queue.add(self._store.put(kind, body))
-
-    def removed(self, kind: str, body: Body) -> None:
-        """An object was deleted, or no longer matches the selector."""
-        self._queue.add(self._store.remove(kind, body))
-
-    def unreadable(self, kind: str) -> None:
-        """An optional kind can't be read."""
-        self._queue.add(self._store.lose(kind))
-
-
 class Daemon:
     """The controller."""
 
@@ -284,10 +254,9 @@ class Daemon:
         )
 
     def _make_informers(self, options: Options, link: Link) -> list[Informer]:
-        feed = Feed(self._store, self._queue)
         mine, pods = Where(options.namespace, selector(OPERATOR)), Where(options.namespace, ANY_OPERATOR)
         crds = (*self._jobs.values(), *self._scalers.values())
-        watched: list[tuple[Source, Where]] = [(one, Where(options.namespace)) for one in crds]
+        watched: list[tuple[Fixed | Discovery, Where]] = [(one, Where(options.namespace)) for one in crds]
         # An earlier version's Role has no permission for some kinds.
         owned = [kinds.RESOURCES[kind] for kind in kinds.OWNED if kind in kinds.RESOURCES]
         watched += [(Fixed(one, optional=one.kind in kinds.OPTIONAL), mine) for one in owned]
@@ -296,7 +265,10 @@ class Daemon:
         for kind, fields in ((kinds.EVENT, FAILED_CREATE_EVENTS), (kinds.EVICTION, EVICTION_EVENTS)):
             watched += [(Fixed(kinds.RESOURCES[kind]), Where(options.namespace, fields=fields))]
         watched += [(Fixed(kinds.RESOURCES[kinds.NODE], optional=True), Where())]
-        return [Informer(link, source, where, feed, self._log, chance=random.random) for source, where in watched]
+        return [
+            Informer(link, source, where, self._store, self._log, changed=self._queue.add, chance=random.random)
+            for source, where in watched
+        ]
 
     def _make_reconciler(
         self, planners: Sequence[Planner], options: Options, link: Link, clock: Callable[[], datetime]

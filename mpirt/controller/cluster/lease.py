@@ -12,24 +12,16 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Protocol
 
 from mpirt.controller.cluster import election
 from mpirt.controller.cluster.election import Seen, Terms
-from mpirt.controller.cluster.link import Answer, Away, Request, path
+from mpirt.controller.cluster.link import Answer, Away, Link, Request, path
 from mpirt.controller.model.actions import CONFLICT, NOT_FOUND
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body
 from mpirt.controller.monitoring.logs import Log, report_mistake
 
 _LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
-
-
-class Api(Protocol):
-    """Access to the API server."""
-
-    def ask(self, request: Request) -> Answer:
-        """Send a request and return the answer. Raises Away."""
 
 
 class Elector:
@@ -43,7 +35,7 @@ class Elector:
     leads or waits.
     """
 
-    def __init__(self, link: Api, namespace: str, name: str, identity: str, log: Log, *, terms: Terms) -> None:
+    def __init__(self, link: Link, namespace: str, name: str, identity: str, log: Log, *, terms: Terms) -> None:
         self._link = link
         self._where = (namespace, name)
         self._identity = identity

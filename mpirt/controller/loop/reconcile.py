@@ -2,8 +2,8 @@
 Reconciles one job: makes a plan, carries it out, and says when to look again.
 
 Owns: the reaction to each outcome, and how much is done in one turn. A planner makes the plan; cluster/ carries
-out its actions and is passed in, as are the clock and the permission to write. What a plan
-shows to be refused or in the way is planned with at once, so that the job reports it now.
+out its actions and is passed in, as are the clock and the permission to write. What a plan shows to be refused or
+in the way is planned with at once, so that the job reports it now.
 
 A plan may have thousands of actions. It is cut short after some time, so that other jobs have their turns, and as
 soon as the job's spec is edited, so that a job that is suspended creates no more.
@@ -45,6 +45,7 @@ from mpirt.controller.model.objectnames import object_name
 from mpirt.controller.model.reading import Body, number, table, text, version_of
 from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log
+from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.controller.observed.observe import Circumstances
 from mpirt.controller.observed.store import Store
 
@@ -81,13 +82,6 @@ class PodQuestions(Protocol):
         """Drop the answers of a job that is gone."""
 
 
-class Recorder(Protocol):
-    """Counts actions."""
-
-    def acted(self, action: Action, came: Outcome) -> None:
-        """An action was attempted, with this outcome."""
-
-
 @dataclass(frozen=True, slots=True)
 class Access:
     """What a reconciler acts through, and where it reports."""
@@ -95,7 +89,7 @@ class Access:
     cluster: Cluster
     questions: PodQuestions
     log: Log
-    metrics: Recorder
+    metrics: Metrics
 
 
 @dataclass(frozen=True, slots=True)

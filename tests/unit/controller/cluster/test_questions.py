@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from mpirt.controller.cluster.link import Away
-from mpirt.controller.cluster.questions import Output, Questions
+from mpirt.controller.cluster.questions import Output, PodExecutor, Questions
 from mpirt.controller.model.actions import Question
 from mpirt.controller.model.spec import JobKey
 from tests.unit.controller.jobs import NOON
@@ -19,7 +19,7 @@ BAD = JobKey("TrainingJob", "ml", "bad")
 GOOD = JobKey("TrainingJob", "vision", "good")
 
 
-class Pods:
+class Pods(PodExecutor):
     """Pods that can be asked: those of namespace ml don't answer until the deadline has come."""
 
     def __init__(self) -> None:
