@@ -27,7 +27,7 @@ from mpirt.controller.cluster.questions import PodExecutor, Questions
 from mpirt.controller.cluster.writes import Writer
 from mpirt.controller.decisions.decide import Planner
 from mpirt.controller.dialects.base import APPLY, Kind
-from mpirt.controller.dialects.scalers import RESOURCES as SCALERS
+from mpirt.controller.dialects.training_job import SCALERS
 from mpirt.controller.loop.queue import Key, Queue
 from mpirt.controller.loop.reconcile import Access, Leader, Reconciler, Result, Turn
 from mpirt.controller.model import kinds

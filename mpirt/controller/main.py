@@ -25,8 +25,7 @@ from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.dialects.training_job import TRAINING
 from mpirt.controller.gputasks.decide import GPU_TASKS
 from mpirt.controller.monitoring.logs import FORMS, LineLog, Log
-from mpirt.controller.monitoring.metrics import CONTENT_TYPE, Metrics
-from mpirt.controller.monitoring.serving import Server, verdict
+from mpirt.controller.monitoring.metrics import CONTENT_TYPE, Metrics, Server, verdict
 from mpirt.controller.options import Options, read_options, usage
 from mpirt.errors import ExitCode, MpirtError
 

@@ -15,9 +15,8 @@ from datetime import datetime, timedelta
 from mpirt.backoff import delay
 from mpirt.controller.decisions.lost_nodes import forced_deletions
 from mpirt.controller.dialects.base import Kind
-from mpirt.controller.gputasks.pod import Seen, creation, see
-from mpirt.controller.gputasks.spec import KIND, TaskSpec, parse
-from mpirt.controller.gputasks.states import Wish, has_begun, is_outdated, state_of, status_after
+from mpirt.controller.gputasks.spec import KIND, TaskSpec, creation, parse
+from mpirt.controller.gputasks.states import Seen, Wish, has_begun, is_outdated, see, state_of, status_after
 from mpirt.controller.gputasks.status import LOSSES, Phase, Reason, State, TaskStatus, read_status, status_actions
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Plan, Rejection, earliest

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.dialects import scalers
-from mpirt.controller.dialects.training_job import TRAINING
+from mpirt.controller.dialects.training_job import SCALERS as SCALER_RESOURCES
+from mpirt.controller.dialects.training_job import TRAINING, read_scaler, write_scaler_status
 from mpirt.controller.model.conditions import Condition, Counts, JobStatus, Reason, Type
 from mpirt.controller.model.roster import Change, Drain, Roster, Source
 from mpirt.controller.model.spec import JobKey, Scaler
@@ -164,7 +164,7 @@ class TestTheReaderOfScalers:
     @pytest.mark.parametrize("kind", SCALERS)
     def test_what_is_read_has_a_place_in_the_schema(self, kind: str) -> None:
         asked: set[str] = set()
-        body = {**asks(kind), "status": scalers.write_scaler_status(Source(kind), [CONDITION], ["w"])}
+        body = {**asks(kind), "status": write_scaler_status(Source(kind), [CONDITION], ["w"])}
 
         assert read(kind, Watched(body, "", asked)).problem == ""  # type: ignore[arg-type]  # a mapping that notes
         assert without_place(asked, FIELDS[kind]) == set()
@@ -191,7 +191,7 @@ class TestTheSchemas:
     def test_what_is_written_in_the_status_of_a_scaler_is_in_it(self, kind: str) -> None:
         end = Condition(Type.SCALE_FAILED, True, Reason.SCALING, "", NOON, NOON)  # noqa: FBT003  as it is defined
 
-        written = scalers.write_scaler_status(Source(kind), [CONDITION, end], ["elastic-worker-1"])
+        written = write_scaler_status(Source(kind), [CONDITION, end], ["elastic-worker-1"])
 
         assert both_ways(written, SCHEMAS[kind]["status"]) == (set(), set())
 
@@ -202,7 +202,7 @@ class TestTheSchemas:
         assert (at(job, scale["specReplicasPath"]), at(job, scale["statusReplicasPath"])) == (2, 2)
         assert "job-role=worker" in str(at(job, scale["labelSelectorPath"]))
 
-    @pytest.mark.parametrize("resource", [*TRAINING.versions, *scalers.RESOURCES], ids=lambda one: one.kind)
+    @pytest.mark.parametrize("resource", [*TRAINING.versions, *SCALER_RESOURCES], ids=lambda one: one.kind)
     def test_the_controller_watches_the_version_that_is_stored(self, resource: Any) -> None:
         spec = CRDS[resource.kind]["spec"]
 
@@ -228,7 +228,7 @@ def asks(kind: str) -> Body:
 
 
 def read(kind: str, body: Body) -> Scaler:
-    return scalers.read_scaler(Source(kind), body)
+    return read_scaler(Source(kind), body)
 
 
 def whole_status() -> JobStatus:
