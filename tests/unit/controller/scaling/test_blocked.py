@@ -8,7 +8,7 @@ import pytest
 
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller.jobs import Body
-from tests.unit.controller.trainings import TrainingWorld, pods_of, running_job, training_job
+from tests.unit.controller.trainings import TrainingWorld, pods_of, running_job
 
 QUOTA = "exceeded quota: gpus, requested: pods=1, used: pods=4, limited: pods=4"
 
@@ -155,21 +155,6 @@ class TestAQuotaThatRefusesWorkers:
     @staticmethod
     def refusing(world: TrainingWorld) -> None:
         world.refuse["Pod"] = Rejection("Pod", "", QUOTA, final=False)
-
-    def test_one_refusal_counts_for_all_workers_of_the_same_template(self) -> None:
-        world = TrainingWorld(training_job(replicas=60, most=60))
-        for action in world.plan().actions:
-            world.carry_out(action)
-        self.refusing(world)
-
-        done = world.settle()
-
-        assert pods_of(done) == ["create elastic-worker-0"]
-        assert world.condition("Running") == (
-            False,
-            "TrainingJobRefused",
-            f"0 of 60 workers are Ready: elastic-worker-0 and 59 more can't be created: {QUOTA}",
-        )
 
     def test_a_refusal_is_reported_while_the_launcher_runs(self) -> None:
         world = running_job(2)
