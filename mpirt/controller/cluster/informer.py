@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from mpirt.backoff import Backoff
-from mpirt.controller.cluster.decoding import decode
 from mpirt.controller.cluster.discovery import BadAnswer, Discovery, Fixed, Forbidden, OtherVersion, Unserved
 from mpirt.controller.cluster.link import Answer, Away, Link, Request, Stream, path
-from mpirt.controller.model.reading import Body, number, rows, table, text
+from mpirt.controller.model.reading import Body, decode, number, rows, table, text
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.monitoring.logs import Log
 from mpirt.controller.observed.slim import slim

@@ -24,9 +24,9 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.client.rest import RESTClientObject
 
 from mpirt import names
-from mpirt.controller.cluster.decoding import decode
 from mpirt.controller.model.actions import is_good
 from mpirt.controller.model.kinds import Resource
+from mpirt.controller.model.reading import decode
 from mpirt.errors import ConfigError, MpirtError
 from mpirt.kubeapi.access.credentials import Certificate, Credentials
 from mpirt.kubeapi.access.endpoint import Endpoint, find_endpoint, in_cluster

@@ -21,6 +21,7 @@ from mpirt.controller.gputasks.status import LOSSES, Phase, Reason, State, TaskS
 from mpirt.controller.messages.causes import ON_ITS_WAY, pod_end, trouble, whose
 from mpirt.controller.messages.status import Said, conditions
 from mpirt.controller.model import kinds
+from mpirt.controller.model.actions import Create
 from mpirt.controller.model.attempts import How, PodEnd
 from mpirt.controller.model.conditions import Type
 from mpirt.controller.model.reading import Body, table, text
@@ -58,6 +59,8 @@ class Wish:
     reason: Reason = Reason.PENDING
     """Why there can be no such pod, if there is a problem."""
     problem: str = ""
+    create: Create | None = None
+    """The creation of the pod, if it can be created."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,14 @@ def stranger(world: TrainingWorld, number: int, owner: str = "", **metadata: Any
     return world.put({"kind": "Pod", "metadata": head, "spec": {}, "status": {"phase": "Running"}})
 
 
+@pytest.fixture
+def world() -> TrainingWorld:
+    """A job that runs with two workers, and a pod that has the name of the next one."""
+    world = running_job(2)
+    stranger(world, 2)
+    return world
+
+
 class TestAPodThatHasTheNameOfAWorker:
     def test_is_reported_with_its_owner_and_the_other_workers_are_created(self) -> None:
         world = running_job(2)
@@ -67,9 +75,7 @@ class TestAPodThatHasTheNameOfAWorker:
 
         assert world.condition("Running")[1] == "ErrResourceExists"
 
-    def test_does_not_hide_the_end_of_another_worker(self) -> None:
-        world = running_job(2)
-        stranger(world, 2)
+    def test_does_not_hide_the_end_of_another_worker(self, world: TrainingWorld) -> None:
         world.scale(3)
 
         world.vanishes("elastic-worker-1")
@@ -104,9 +110,9 @@ class TestAPodThatHasTheNameOfAWorker:
         assert world.pod("elastic-worker-2") is pod
         assert world.later(3600) == []
 
-    def test_is_named_by_a_scale_out_that_fails_because_of_it_and_its_worker_is_never_created(self) -> None:
-        world = running_job(2)
-        stranger(world, 2)
+    def test_is_named_by_a_scale_out_that_fails_because_of_it_and_its_worker_is_never_created(
+        self, world: TrainingWorld
+    ) -> None:
         world.scale_out(2, timeout=30)
 
         world.later(31)
@@ -119,9 +125,7 @@ class TestAPodThatHasTheNameOfAWorker:
         del world.objects["Pod", "elastic-worker-2"]
         assert pods_of(world.later(60)) == []
 
-    def test_is_followed_by_the_worker_when_it_is_gone(self) -> None:
-        world = running_job(2)
-        stranger(world, 2)
+    def test_is_followed_by_the_worker_when_it_is_gone(self, world: TrainingWorld) -> None:
         world.scale(3)
 
         del world.objects["Pod", "elastic-worker-2"]

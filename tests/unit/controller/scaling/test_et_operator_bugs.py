@@ -20,6 +20,14 @@ def running(replicas: int = 3, **job: Any) -> TrainingWorld:
     return world
 
 
+@pytest.fixture
+def world() -> TrainingWorld:
+    """A job that runs, and is asked to give up one of its three workers."""
+    world = running()
+    world.scale_in(count=1)
+    return world
+
+
 def test_a_worker_of_another_job_of_the_same_name_is_not_chosen() -> None:
     world = running()
     other = TrainingWorld()
@@ -45,9 +53,7 @@ def test_numbers_that_are_missing_have_defaults() -> None:
 @pytest.mark.parametrize(
     "answer", [None, Answer(TrainingWorld().now, None, "no keeper")], ids=["no answer", "no keeper"]
 )
-def test_without_proof_no_worker_is_deleted(answer: Answer | None) -> None:
-    world = running()
-    world.scale_in(count=1)
+def test_without_proof_no_worker_is_deleted(world: TrainingWorld, answer: Answer | None) -> None:
     if answer is not None:
         world.answers[world.pod("elastic-worker-2")["metadata"]["uid"]] = answer
 
@@ -57,10 +63,7 @@ def test_without_proof_no_worker_is_deleted(answer: Answer | None) -> None:
     assert world.outcome("in")[0] == "ScaleFailed"
 
 
-def test_the_worker_itself_is_asked_about_commands_of_any_origin() -> None:
-    world = running()
-    world.scale_in(count=1)
-
+def test_the_worker_itself_is_asked_about_commands_of_any_origin(world: TrainingWorld) -> None:
     [question] = world.plan().questions
 
     assert (question.pod, question.container) == ("elastic-worker-2", "worker")
@@ -75,9 +78,7 @@ def test_every_hostfile_follows_the_workers(key: str) -> None:
     assert "elastic-worker-2" not in world.get("ConfigMap")["data"][key]
 
 
-def test_a_name_that_was_removed_is_not_used_again() -> None:
-    world = running()
-    world.scale_in(count=1)
+def test_a_name_that_was_removed_is_not_used_again(world: TrainingWorld) -> None:
     world.idle("elastic-worker-2")
     world.settle()
 
@@ -143,9 +144,7 @@ def test_there_are_no_keys() -> None:
     assert "/root/.ssh" not in str(world.pod("elastic-worker-0"))
 
 
-def test_nothing_that_a_user_has_written_is_part_of_a_shell_line() -> None:
-    world = running()
-    world.scale_in(count=1)
+def test_nothing_that_a_user_has_written_is_part_of_a_shell_line(world: TrainingWorld) -> None:
     world.objects["ScaleIn", "in"]["spec"]["env"] = [{"name": "X", "value": "$(reboot)"}]
 
     world.settle()
