@@ -213,7 +213,9 @@ class Informer:
         answer = self._link.ask(
             Request("list", "GET", where, self.resource.plural, query=query, within=_LIST_WITHIN)
         )
-        said = _good(answer).body
+        if not answer.is_good:
+            raise _bad_answer(answer)
+        said = answer.body
         items: list[Body] = [slim(self.resource.kind, body) for body in rows(said, "items")]
         return table(said, "metadata"), items
 
@@ -274,12 +276,6 @@ def look_again(looks: int, chance: float, error: Unserved | Forbidden) -> float:
     """Return the seconds until an optional kind is looked for again, after so many looks."""
     pauses = _LOOKS_IF_FORBIDDEN if isinstance(error, Forbidden) else _LOOKS_IF_UNSERVED
     return pauses[min(looks, len(pauses) - 1)] * (0.5 + chance / 2)
-
-
-def _good(answer: Answer) -> Answer:
-    if not answer.is_good:
-        raise _bad_answer(answer)
-    return answer
 
 
 def _bad_answer(answer: Answer) -> Exception:

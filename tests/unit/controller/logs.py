@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from mpirt.controller.monitoring.logs import Value
+from collections.abc import Mapping
+
+from mpirt.controller.monitoring.logs import Log, Value
 
 
-class Lines:
+class Lines(Log):
     """Level, message and fields of each line."""
 
     def __init__(self) -> None:
-        self.lines: list[tuple[str, str, dict[str, Value]]] = []
+        self.lines: list[tuple[str, str, Mapping[str, Value]]] = []
 
-    def info(self, message: str, **fields: Value) -> None:
-        self.lines.append(("info", message, fields))
-
-    def warning(self, message: str, **fields: Value) -> None:
-        self.lines.append(("warning", message, fields))
-
-    def error(self, message: str, **fields: Value) -> None:
-        self.lines.append(("error", message, fields))
+    def write(self, level: str, message: str, fields: Mapping[str, Value]) -> None:
+        self.lines.append((level, message, fields))
