@@ -20,24 +20,23 @@ from functools import partial
 from typing import Generic
 
 from mpirt.controller.cluster.discovery import Discovery, Fixed
-from mpirt.controller.cluster.informer import Informer, Source, Where
+from mpirt.controller.cluster.informer import Informer, Where
 from mpirt.controller.cluster.lease import Elector
 from mpirt.controller.cluster.link import Link, endpoint_of
 from mpirt.controller.cluster.questions import PodExecutor, Questions
 from mpirt.controller.cluster.writes import Writer
 from mpirt.controller.decisions.decide import Planner
-from mpirt.controller.dialects.base import APPLY, Kind
-from mpirt.controller.dialects.scalers import RESOURCES as SCALERS
+from mpirt.controller.dialects.base import APPLY
+from mpirt.controller.dialects.training_job import SCALERS
 from mpirt.controller.loop.queue import Key, Queue
 from mpirt.controller.loop.reconcile import Access, Leader, Reconciler, Result, Turn
 from mpirt.controller.model import kinds
+from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.objectnames import ANY_OPERATOR, OPERATOR, selector
-from mpirt.controller.model.reading import Body
 from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log, report_mistake
 from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.controller.observed.pods import EVICTION_EVENTS, FAILED_CREATE_EVENTS
-from mpirt.controller.observed.slim import slim
 from mpirt.controller.observed.store import Store
 from mpirt.controller.options import Options
 
@@ -148,34 +147,6 @@ class WaitingQueue(Generic[Key]):
             return self._queue.depth()
 
 
-class Feed:
-    """Puts the objects that informers report into the store, and the jobs that they concern into the queue."""
-
-    def __init__(self, store: Store, queue: WaitingQueue[JobKey]) -> None:
-        self._store = store
-        self._queue = queue
-
-    def needed(self, kind: str, body: Body) -> Body:
-        """Return the part of an object that has to be kept."""
-        return slim(kind, body)
-
-    def replaced(self, kind: str, bodies: Iterable[Body], version: str) -> None:
-        """Replace all objects of a kind with a list, as of a resourceVersion."""
-        self._queue.add(self._store.replace(kind, bodies, version))
-
-    def changed(self, kind: str, body: Body) -> None:
-        """An object was created or changed."""
-        self._queue.add(self._store.put(kind, body))
-
-    def removed(self, kind: str, body: Body) -> None:
-        """An object was deleted, or no longer matches the selector."""
-        self._queue.add(self._store.remove(kind, body))
-
-    def unreadable(self, kind: str) -> None:
-        """An optional kind can't be read."""
-        self._queue.add(self._store.lose(kind))
-
-
 class Daemon:
     """The controller."""
 
@@ -193,11 +164,15 @@ class Daemon:
         self._metrics = metrics
         clock = partial(datetime.now, UTC)
         self._made = clock()
-        self._jobs = {one.kind.resource.kind: _discovery(one.kind, link, log) for one in planners}
-        self._scalers = _scalers(link, log)
+        jobs, scalers = (one.kind.versions for one in planners), ((one,) for one in SCALERS)
+        self._jobs, self._scalers = _discoveries(jobs, link, log), _discoveries(scalers, link, log)
         self._groups = _groups(options.settings, link, log)
         self._store = Store(self._jobs, clock=clock, lock=threading.Lock())
-        self._queue: WaitingQueue[JobKey] = WaitingQueue(_queue(), time.monotonic)
+        self._queue: WaitingQueue[JobKey] = WaitingQueue(
+            # Namespaces take turns.
+            Queue(random.random, group=lambda key: key.namespace),
+            time.monotonic,
+        )
         self._informers = self._make_informers(options, link)
         self._kinds = Availability(self._informers, self._jobs, self._scalers)
         self._elector = (
@@ -224,10 +199,12 @@ class Daemon:
         """Start the threads. `lost` is called when this process has lost the lease and has to exit."""
         for informer in self._informers:
             informer.start()
+        # Waiting for the caches must not keep the elector's thread from renewing the lease.
+        aside = threading.Thread(target=self._begin, name="begin", daemon=True)
         if self._elector is None:
-            threading.Thread(target=self._begin, name="begin", daemon=True).start()
+            aside.start()
         else:
-            self._elector.start(gained=self._begin_aside, lost=lost)
+            self._elector.start(gained=aside.start, lost=lost)
 
     def stop(self) -> None:
         """Stop the threads: the workers first, so that nothing is written once the lease is released."""
@@ -284,10 +261,9 @@ class Daemon:
         )
 
     def _make_informers(self, options: Options, link: Link) -> list[Informer]:
-        feed = Feed(self._store, self._queue)
         mine, pods = Where(options.namespace, selector(OPERATOR)), Where(options.namespace, ANY_OPERATOR)
         crds = (*self._jobs.values(), *self._scalers.values())
-        watched: list[tuple[Source, Where]] = [(one, Where(options.namespace)) for one in crds]
+        watched: list[tuple[Fixed | Discovery, Where]] = [(one, Where(options.namespace)) for one in crds]
         # An earlier version's Role has no permission for some kinds.
         owned = [kinds.RESOURCES[kind] for kind in kinds.OWNED if kind in kinds.RESOURCES]
         watched += [(Fixed(one, optional=one.kind in kinds.OPTIONAL), mine) for one in owned]
@@ -296,7 +272,10 @@ class Daemon:
         for kind, fields in ((kinds.EVENT, FAILED_CREATE_EVENTS), (kinds.EVICTION, EVICTION_EVENTS)):
             watched += [(Fixed(kinds.RESOURCES[kind]), Where(options.namespace, fields=fields))]
         watched += [(Fixed(kinds.RESOURCES[kinds.NODE], optional=True), Where())]
-        return [Informer(link, source, where, feed, self._log, chance=random.random) for source, where in watched]
+        return [
+            Informer(link, source, where, self._store, self._log, changed=self._queue.add, chance=random.random)
+            for source, where in watched
+        ]
 
     def _make_reconciler(
         self, planners: Sequence[Planner], options: Options, link: Link, clock: Callable[[], datetime]
@@ -311,10 +290,6 @@ class Daemon:
     def _heard_since(self) -> datetime:
         """Return since when the API server is known to have answered without interruption."""
         return self._made if self._elector is None else self._elector.heard_since
-
-    def _begin_aside(self) -> None:
-        # Waiting for the caches must not keep the elector's thread from renewing the lease.
-        threading.Thread(target=self._begin, name="begin", daemon=True).start()
 
     def _begin(self) -> None:
         """Start the workers when the caches are synced."""
@@ -350,23 +325,16 @@ class Daemon:
             return Turn(Result.FAILED)
 
 
-def _scalers(link: Link, log: Log) -> dict[str, Discovery]:
-    return {one.kind: Discovery(link, (one,), log, remedy=APPLY, optional=True) for one in SCALERS}
+def _discoveries(all_versions: Iterable[Sequence[Resource]], link: Link, log: Log) -> dict[str, Discovery]:
+    """Return the kinds of our CRDs, each of which may be missing."""
+    found = (Discovery(link, versions, log, remedy=APPLY, optional=True) for versions in all_versions)
+    return {one.resource.kind: one for one in found}
 
 
 def _groups(settings: Settings, link: Link, log: Log) -> dict[str, Discovery]:
     """Return the PodGroups of the gang scheduler, if there is one."""
     gang = settings.gang_scheduler
     return {} if gang is None else {kinds.POD_GROUP: Discovery(link, (gang.groups,), log, remedy=gang.remedy)}
-
-
-def _queue() -> Queue[JobKey]:
-    """Return the queue, in which namespaces take turns."""
-    return Queue(random.random, group=lambda key: key.namespace)
-
-
-def _discovery(kind: Kind, link: Link, log: Log) -> Discovery:
-    return Discovery(link, kind.versions, log, remedy=APPLY, optional=True)
 
 
 def _settle(key: JobKey, turn: Turn, queue: Queue[JobKey]) -> None:

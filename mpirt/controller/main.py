@@ -25,8 +25,7 @@ from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.dialects.training_job import TRAINING
 from mpirt.controller.gputasks.decide import GPU_TASKS
 from mpirt.controller.monitoring.logs import FORMS, LineLog, Log
-from mpirt.controller.monitoring.metrics import CONTENT_TYPE, Metrics
-from mpirt.controller.monitoring.serving import Server, verdict
+from mpirt.controller.monitoring.metrics import CONTENT_TYPE, Metrics, Server, verdict
 from mpirt.controller.options import Options, read_options, usage
 from mpirt.errors import ExitCode, MpirtError
 
@@ -79,7 +78,10 @@ def _run(options: Options, environment: Mapping[str, str]) -> int:
     server = Server(options.metrics_address, options.metrics_port, pages, log)
     server.start()
     log.info("started", version=version("mpirt"), namespace=options.namespace or "all", port=server.port)
-    code = _until_the_end(daemon, end, log)
+    daemon.start(lost=end.lose)
+    code = end.wait()
+    log.info("stopping")
+    daemon.stop()
     server.stop()
     link.close()
     log.info("stopped", code=int(code))
@@ -110,14 +112,6 @@ class _End:
     def wait(self) -> ExitCode:
         """Wait, and return the exit code. Python writes the number of each signal into the pipe."""
         return ExitCode.UNREACHABLE if os.read(self._read, 1) == self._LOST else ExitCode.OK
-
-
-def _until_the_end(daemon: Daemon, end: _End, log: Log) -> ExitCode:
-    daemon.start(lost=end.lose)
-    code = end.wait()
-    log.info("stopping")
-    daemon.stop()
-    return code
 
 
 def _identity(environment: Mapping[str, str]) -> str:

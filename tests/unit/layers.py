@@ -67,7 +67,7 @@ INSIDE: Mapping[str, Mapping[str, frozenset[str]]] = {
         "decisions": frozenset({"model", "observed", "manifests", "dialects", "messages", "scaling"}),
         "gputasks": frozenset({"model", "observed", "manifests", "dialects", "messages", "decisions"}),
         "monitoring": frozenset({"model"}),
-        "cluster": frozenset({"model", "monitoring"}),
+        "cluster": frozenset({"model", "observed", "monitoring"}),
         "loop": frozenset({"model", "observed", "dialects", "messages", "decisions", "monitoring"}),
     },
 }

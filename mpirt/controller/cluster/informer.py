@@ -2,7 +2,7 @@
 Lists the objects of one kind and watches them from then on.
 
 Owns: when to list again and when to resume the watch where it ended, and the back-off after a failure. Objects go
-to a sink; only the last resourceVersion is kept here.
+to the store; only the last resourceVersion is kept here.
 
 The kubernetes package's own SharedInformer was considered. It reconnects without a pause, sets no time limit on
 silence, turns every object into a model, keeps it whole, and loses track of the resourceVersion where objects stay
@@ -16,15 +16,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Protocol
 
 from mpirt.backoff import Backoff
-from mpirt.controller.cluster.decoding import decode
-from mpirt.controller.cluster.discovery import BadAnswer, Forbidden, OtherVersion, Unserved
+from mpirt.controller.cluster.discovery import BadAnswer, Discovery, Fixed, Forbidden, OtherVersion, Unserved
 from mpirt.controller.cluster.link import Answer, Away, Link, Request, Stream, path
-from mpirt.controller.model.kinds import Resource
-from mpirt.controller.model.reading import Body, number, rows, table, text
+from mpirt.controller.model.reading import Body, decode, number, rows, table, text
+from mpirt.controller.model.spec import JobKey
 from mpirt.controller.monitoring.logs import Log
+from mpirt.controller.observed.slim import slim
+from mpirt.controller.observed.store import Store
 
 # The server ends a watch after this time, varied by 20 %; the next one resumes from the last resourceVersion.
 _WATCH_SECONDS = 300
@@ -42,25 +42,6 @@ _LOOKS_IF_FORBIDDEN = (1.0, 10.0, 300.0)
 _ALIVE_WITHIN = 240.0
 
 
-class Sink(Protocol):
-    """Receives the objects."""
-
-    def needed(self, kind: str, body: Body) -> Body:
-        """Return the part of an object that has to be kept until the list is complete."""
-
-    def replaced(self, kind: str, bodies: Iterable[Body], version: str) -> None:
-        """Replace all objects of a kind with a list, as of a resourceVersion. `bodies` come from needed()."""
-
-    def changed(self, kind: str, body: Body) -> None:
-        """An object was created or changed."""
-
-    def removed(self, kind: str, body: Body) -> None:
-        """An object was deleted, or no longer matches the selector."""
-
-    def unreadable(self, kind: str) -> None:
-        """An optional kind can't be read: it is not served, or the permission is missing."""
-
-
 @dataclass(frozen=True, slots=True)
 class Where:
     """The selection to watch: without a namespace all of them, without labels and fields all objects."""
@@ -68,23 +49,6 @@ class Where:
     namespace: str = ""
     labels: str = ""
     fields: str = ""
-
-
-class Source(Protocol):
-    """The resource to watch, whose served version may change."""
-
-    @property
-    def resource(self) -> Resource:
-        """The resource as it was found last."""
-        ...
-
-    @property
-    def optional(self) -> bool:
-        """Whether the API server need not serve it: its CRD may be missing."""
-        ...
-
-    def find(self) -> Resource:
-        """Return the resource as it is served now. Raises BadAnswer or Away."""
 
 
 class Expired(Exception):
@@ -97,14 +61,16 @@ class Informer:
     def __init__(
         self,
         link: Link,
-        source: Source,
+        source: Fixed | Discovery,
         where: Where,
-        sink: Sink,
+        store: Store,
         log: Log,
         *,
+        changed: Callable[[Iterable[JobKey]], None],
         chance: Callable[[], float],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`changed` is called with the jobs that a change in the store concerns."""
         self.source = source
         self.resource = source.resource
         self.synced = threading.Event()
@@ -112,7 +78,8 @@ class Informer:
         """Why the kind could not be listed or watched the last time; empty if it could."""
         self._link = link
         self._where = where
-        self._sink = sink
+        self._store = store
+        self._changed = changed
         self._log = log
         self._chance = chance
         self._clock = clock
@@ -191,7 +158,7 @@ class Informer:
 
     def _do_without(self, error: Unserved | Forbidden) -> None:
         """There are no objects of this kind until it is installed, or the permission to read it is granted."""
-        self._sink.unreadable(self.resource.kind)
+        self._changed(self._store.lose(self.resource.kind))
         if str(error) != self.problem or not self._looks:
             write = self._log.warning if isinstance(error, OtherVersion) else self._log.info
             write("doing without a kind", kind=self.resource.kind, error=str(error))
@@ -228,7 +195,8 @@ class Informer:
             self._heard = self._clock()
             if not version:
                 raise BadAnswer(f"the list of {self.resource.plural} has no resourceVersion")
-        self._sink.replaced(self.resource.kind, (body for page in pages for body in page), version)
+        bodies = (body for page in pages for body in page)
+        self._changed(self._store.replace(self.resource.kind, bodies, version))
         self._version = version
         self._failing_since = None
         self.synced.set()
@@ -245,8 +213,10 @@ class Informer:
         answer = self._link.ask(
             Request("list", "GET", where, self.resource.plural, query=query, within=_LIST_WITHIN)
         )
-        said = _good(answer).body
-        items = [self._sink.needed(self.resource.kind, body) for body in rows(said, "items")]
+        if not answer.is_good:
+            raise _bad_answer(answer)
+        said = answer.body
+        items: list[Body] = [slim(self.resource.kind, body) for body in rows(said, "items")]
         return table(said, "metadata"), items
 
     def _watch(self) -> None:
@@ -284,9 +254,9 @@ class Informer:
             kind, body = _event(line)
             match kind:
                 case "ADDED" | "MODIFIED":
-                    self._sink.changed(self.resource.kind, body)
+                    self._changed(self._store.put(self.resource.kind, body))
                 case "DELETED":
-                    self._sink.removed(self.resource.kind, body)
+                    self._changed(self._store.remove(self.resource.kind, body))
                 case "ERROR" if number(body, "code") == HTTPStatus.GONE:
                     raise Expired
                 case "BOOKMARK":
@@ -306,12 +276,6 @@ def look_again(looks: int, chance: float, error: Unserved | Forbidden) -> float:
     """Return the seconds until an optional kind is looked for again, after so many looks."""
     pauses = _LOOKS_IF_FORBIDDEN if isinstance(error, Forbidden) else _LOOKS_IF_UNSERVED
     return pauses[min(looks, len(pauses) - 1)] * (0.5 + chance / 2)
-
-
-def _good(answer: Answer) -> Answer:
-    if not answer.is_good:
-        raise _bad_answer(answer)
-    return answer
 
 
 def _bad_answer(answer: Answer) -> Exception:

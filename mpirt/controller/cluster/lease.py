@@ -12,24 +12,16 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Protocol
 
 from mpirt.controller.cluster import election
 from mpirt.controller.cluster.election import Seen, Terms
-from mpirt.controller.cluster.link import Answer, Away, Request, path
+from mpirt.controller.cluster.link import Answer, Away, Link, Request, path
 from mpirt.controller.model.actions import CONFLICT, NOT_FOUND
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body
 from mpirt.controller.monitoring.logs import Log, report_mistake
 
 _LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
-
-
-class Api(Protocol):
-    """Access to the API server."""
-
-    def ask(self, request: Request) -> Answer:
-        """Send a request and return the answer. Raises Away."""
 
 
 class Elector:
@@ -43,7 +35,7 @@ class Elector:
     leads or waits.
     """
 
-    def __init__(self, link: Api, namespace: str, name: str, identity: str, log: Log, *, terms: Terms) -> None:
+    def __init__(self, link: Link, namespace: str, name: str, identity: str, log: Log, *, terms: Terms) -> None:
         self._link = link
         self._where = (namespace, name)
         self._identity = identity
@@ -133,19 +125,13 @@ class Elector:
             self._until = float("-inf")
         if lease is None or not election.is_free(lease, self._identity, now):
             return False
-        return self._put(election.held(self._body, self._identity, self._terms, datetime.now(UTC)), now)
+        body = election.held(self._body, self._identity, self._terms, datetime.now(UTC))
+        return self._took(self._ask("update", "PUT", body), now)
 
     def _create(self) -> bool:
         namespace, name = self._where
         body = election.fresh(name, namespace, self._identity, self._terms, datetime.now(UTC))
-        where = path(_LEASES, namespace)
-        answer = self._link.ask(
-            Request("create", "POST", where, _LEASES.plural, body=body, within=self._terms.retry)
-        )
-        return self._took(answer, _now())
-
-    def _put(self, body: Body, now: float) -> bool:
-        return self._took(self._ask("update", "PUT", body), now)
+        return self._took(self._ask("create", "POST", body, path(_LEASES, namespace)), _now())
 
     def _took(self, answer: Answer, now: float) -> bool:
         if answer.is_good and self._look(answer.body, now):
@@ -182,8 +168,8 @@ class Elector:
         except Exception as error:  # noqa: BLE001  the process ends, and the Lease with its duration
             self._log.warning("lease not released", error=str(error))
 
-    def _ask(self, verb: str, method: str, body: Body | None = None) -> Answer:
-        where = path(_LEASES, *self._where)
+    def _ask(self, verb: str, method: str, body: Body | None = None, where: str = "") -> Answer:
+        where = where or path(_LEASES, *self._where)
         return self._link.ask(Request(verb, method, where, _LEASES.plural, body=body, within=self._terms.retry))
 
     def _note(self, trouble: str) -> None:

@@ -24,9 +24,9 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.client.rest import RESTClientObject
 
 from mpirt import names
-from mpirt.controller.cluster.decoding import decode
 from mpirt.controller.model.actions import is_good
 from mpirt.controller.model.kinds import Resource
+from mpirt.controller.model.reading import decode
 from mpirt.errors import ConfigError, MpirtError
 from mpirt.kubeapi.access.credentials import Certificate, Credentials
 from mpirt.kubeapi.access.endpoint import Endpoint, find_endpoint, in_cluster
@@ -90,11 +90,11 @@ Count = Callable[[str, str, int], None]
 """Called after each request with the verb, the resource and the status code (0: no response)."""
 
 
-def path(resource: Resource, namespace: str = "", name: str = "", *, below: str = "") -> str:
-    """Return the URL path of a kind's objects, of the one with `name`, or of its subresource `below`."""
+def path(resource: Resource, namespace: str = "", name: str = "") -> str:
+    """Return the URL path of a kind's objects, or of the one with `name`."""
     words = ["apis" if resource.group else "api", *resource.api_version.split("/")]
     words += ["namespaces", namespace] if namespace else []
-    words += [resource.plural, *filter(None, (name, below))]
+    words += [resource.plural, *filter(None, [name])]
     return "/" + "/".join(quote(word, safe="") for word in words)
 
 

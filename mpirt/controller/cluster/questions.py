@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from mpirt import names
 from mpirt.controller.cluster.link import Away
@@ -33,6 +32,14 @@ from mpirt.kubeapi.request.execs import ExecApi, Upgraded
 
 _LONGEST = 4096
 _MASK = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a program in a pod has printed, and its exit code."""
+
+    stdout: str
+    code: int
 
 
 class PodExecutor:
@@ -121,26 +128,11 @@ _ANSWER = re.compile(r"mpirt-sessions (\d{1,9}) \d+\n?")
 _NO_KEEPER = 127
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    """What a program in a pod has printed, and its exit code."""
-
-    stdout: str
-    code: int
-
-
-class Executor(Protocol):
-    """Runs programs in pods."""
-
-    def run(self, namespace: str, pod: str, container: str, command: tuple[str, ...], *, within: float) -> Output:
-        """Run a program and return its output. Raises Away if that fails."""
-
-
 class Questions:
     """The pods that are asked, and what they have answered last."""
 
     def __init__(
-        self, executor: Executor, *, clock: Callable[[], datetime], answered: Callable[[JobKey], None]
+        self, executor: PodExecutor, *, clock: Callable[[], datetime], answered: Callable[[JobKey], None]
     ) -> None:
         """`answered` is called, from any thread, when there is an answer for a job."""
         self._executor = executor

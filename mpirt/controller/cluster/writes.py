@@ -6,7 +6,8 @@ Owns: the request for each kind of action. Decides nothing: the caller reacts to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from mpirt import names
@@ -62,77 +63,54 @@ class Writer:
 
     def read(self, kind: str, namespace: str, name: str) -> Body | None:
         """Read an object from the API server; None if it can't be read or does not exist."""
-        resource = self._resource(kind)
         try:
-            answer = self._link.ask(self._get(resource, path(resource, namespace, name)))
+            answer = self._link.ask(self._get(self._resource(kind), namespace, name))
         except Away:
             return None
         return answer.body if answer.is_good else None
 
     def _request(self, action: Action, key: JobKey) -> Request:
+        resource, request = self._resource(action.kind), partial(Request, within=self._within)
+        where, plural = path(resource, key.namespace, action.name), resource.plural
+        patch = partial(request, "patch", "PATCH", query=_MANAGER, content=JSON_PATCH)
         match action:
             case Create():
-                return self._create(action, key)
+                query = _MANAGER | ({"dryRun": "All"} if action.dry_run else {})
+                where = path(resource, key.namespace)
+                return request("create", "POST", where, plural, query=query, body=dict(action.manifest))
             case Delete():
-                return self._delete(action, key)
+                return request("delete", "DELETE", where, plural, body=_delete_options(action))
             case Patch():
-                resource = self._resource(action.kind)
-                where = path(resource, key.namespace, action.name)
-                return self._patch(where, resource.plural, action.operations)
+                return patch(where, plural, body=[dict(each) for each in action.operations])
             case Find():
-                resource = self._resource(action.kind)
-                return self._get(resource, path(resource, key.namespace, action.name))
+                return self._get(resource, key.namespace, action.name)
             case WriteStatus():
-                resource = self._resource(action.kind)
-                where = path(resource, key.namespace, action.name, below="status")
-                return self._patch(where, f"{resource.plural}/status", _status_patch(action))
+                return patch(f"{where}/status", f"{plural}/status", body=_status_patch(action))
 
     def _resource(self, kind: str) -> Resource:
         return self._served[kind]() if kind in self._served else self._resources[kind]
 
-    def _get(self, resource: Resource, where: str) -> Request:
-        return Request("get", "GET", where, resource.plural, within=self._within)
+    def _get(self, resource: Resource, namespace: str, name: str) -> Request:
+        return Request("get", "GET", path(resource, namespace, name), resource.plural, within=self._within)
 
-    def _create(self, action: Create, key: JobKey) -> Request:
-        resource = self._resource(action.kind)
-        query = _MANAGER | ({"dryRun": "All"} if action.dry_run else {})
-        where, body = path(resource, key.namespace), dict(action.manifest)
-        return Request("create", "POST", where, resource.plural, query=query, body=body, within=self._within)
 
-    def _patch(self, where: str, plural: str, operations: Iterable[Operation]) -> Request:
-        return Request(
-            "patch",
-            "PATCH",
-            where,
-            plural,
-            query=_MANAGER,
-            body=[dict(each) for each in operations],
-            content=JSON_PATCH,
-            within=self._within,
-        )
-
-    def _delete(self, action: Delete, key: JobKey) -> Request:
-        resource = self._resource(action.kind)
-        options: dict[str, Any] = {
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "preconditions": {"uid": action.uid} | _version(action),
-            "propagationPolicy": _propagation(action),
-        }
-        if action.grace is not None:
-            options["gracePeriodSeconds"] = action.grace
-        where = path(resource, key.namespace, action.name)
-        return Request("delete", "DELETE", where, resource.plural, body=options, within=self._within)
+def _delete_options(action: Delete) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {
+            "uid": action.uid,
+            **({"resourceVersion": action.version} if action.version else {}),
+        },
+        "propagationPolicy": _propagation(action),
+        **({} if action.grace is None else {"gracePeriodSeconds": action.grace}),
+    }
 
 
 def _propagation(action: Delete) -> str:
     if action.orphans:
         return "Orphan"
     return "Foreground" if action.foreground else "Background"
-
-
-def _version(action: Delete) -> dict[str, str]:
-    return {"resourceVersion": action.version} if action.version else {}
 
 
 def _status_patch(action: WriteStatus) -> list[Operation]:

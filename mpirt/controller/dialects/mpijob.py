@@ -12,8 +12,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from mpirt import names
-from mpirt.controller.dialects.base import US, Dialect, check_job_name
-from mpirt.controller.dialects.status_fields import read_common, write_common
+from mpirt.controller.dialects.base import US, Dialect, check_job_name, read_common, write_common
 from mpirt.controller.dialects.template import read_scheduling, read_template
 from mpirt.controller.manifests.pods import containers_beside, main_container
 from mpirt.controller.manifests.sshd import starts_sshd, unanswered_probes

@@ -1,23 +1,30 @@
 """
-kai.alibabacloud.com TrainingJob, as et-operator has it.
+kai.alibabacloud.com TrainingJob, ScaleIn and ScaleOut, as et-operator has them.
 
-Owns: reading it into a JobSpec, and the form of its status: et-operator's plus the job's history, the rest of the
-roster, and the phase by which other programs judge the job. Which workers the job has is in its status, because a
-worker's number is never used twice: the spec says only how many.
+Owns: reading a TrainingJob into a JobSpec, and the form of its status: et-operator's plus the job's history, the
+rest of the roster, and the phase by which other programs judge the job. Which workers it has is in its status,
+because a worker's number is never used twice: the spec says only how many. And reading ScaleIns and ScaleOuts, and
+the form of their status. Dashboards and columns show the type of the last condition.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
 from mpirt import names, podobjects
-from mpirt.controller.dialects.base import US, Dialect, check_job_name
-from mpirt.controller.dialects.scalers import read_scalers
-from mpirt.controller.dialects.status_fields import read_common, write_common
+from mpirt.controller.dialects.base import (
+    US,
+    Dialect,
+    check_job_name,
+    condition_row,
+    read_common,
+    read_conditions,
+    write_common,
+)
 from mpirt.controller.dialects.template import read_template
 from mpirt.controller.manifests.pods import main_container
 from mpirt.controller.model import kinds
@@ -30,8 +37,8 @@ from mpirt.controller.model.objectnames import (
     PATIENCE_ANNOTATION,
     worker_names,
 )
-from mpirt.controller.model.reading import Body, table, text
-from mpirt.controller.model.roster import Roster, read_roster, write_roster
+from mpirt.controller.model.reading import Body, moment, rows, table, text, write_time
+from mpirt.controller.model.roster import Roster, Source, read_roster, write_roster
 from mpirt.controller.model.spec import (
     BarePods,
     CleanPods,
@@ -64,6 +71,16 @@ _REPLICAS = "/spec/etReplicaSpecs/worker/replicas"
 _DEFAULT_RESTARTS = 6
 
 _VERSIONS = (Resource(API_VERSION, TRAINING_JOB, "trainingjobs"),)
+SCALERS = tuple(
+    Resource(API_VERSION, kind, plural)
+    for kind, plural in ((kinds.SCALE_IN, "scaleins"), (kinds.SCALE_OUT, "scaleouts"))
+)
+
+_PODS = {Source.SCALE_IN: "toDeletePods", Source.SCALE_OUT: "addPods"}
+_UNUSED = ("script", "env", "backoffLimit")
+_SECONDS = 60
+_LAST = datetime.max.replace(tzinfo=UTC)
+
 # The conditions that are phases whatever else holds, the most final one first.
 _PHASES = (Type.FAILED, Type.SUCCEEDED, Type.SUSPENDED)
 _RUNNING = "currentWorkers"
@@ -118,10 +135,18 @@ class TrainingJob(Dialect):
         return read_status(table(body, "status"))
 
     def scalers(self, objects: Mapping[str, Iterable[Body]]) -> tuple[Scaler, ...]:
-        return read_scalers(objects)
+        found = [read_scaler(Source(kind), body) for kind in kinds.SCALERS for body in objects.get(kind, ())]
+        return tuple(sorted(found, key=lambda one: (one.created or _LAST, one.source, one.name)))
 
     def write_status(self, status: JobStatus, key: JobKey) -> dict[str, object]:
-        return write_status(status, key)
+        return {
+            "phase": phase_of(status),
+            **write_common(status, key, sorted(status.conditions.values(), key=_order)),
+            "restartCount": status.launcher.failed,
+            _RUNNING: list(status.running),
+            "currentScaler": _scaler(status.roster, key),
+            **({} if status.roster is None else write_roster(status.roster)),
+        }
 
 
 TRAINING = TrainingJob(_VERSIONS, f"the annotation {MANAGER_ANNOTATION} to {US}", ("", US))
@@ -186,18 +211,6 @@ def read_status(body: Body) -> JobStatus:
     )
 
 
-def write_status(status: JobStatus, key: JobKey) -> dict[str, object]:
-    """Return the status in the form of a TrainingJob."""
-    return {
-        "phase": phase_of(status),
-        **write_common(status, key, sorted(status.conditions.values(), key=_order)),
-        "restartCount": status.launcher.failed,
-        _RUNNING: list(status.running),
-        "currentScaler": _scaler(status.roster, key),
-        **({} if status.roster is None else write_roster(status.roster)),
-    }
-
-
 def phase_of(status: JobStatus) -> str:
     """Return the phase: Created, Running, Scaling, Succeeded, Failed or Suspended; empty for a new job."""
     for kind in _PHASES:
@@ -217,3 +230,64 @@ def _scaler(roster: Roster | None, key: JobKey) -> str:
 def _order(condition: Condition) -> tuple[bool, datetime, int]:
     """The order of the list: what holds comes last, and of that the newest."""
     return condition.status, condition.changed, list(Type).index(condition.type)
+
+
+def read_scaler(source: Source, body: Body) -> Scaler:
+    """Read one as the API server has it."""
+    metadata = table(body, "metadata")
+    scaler = Scaler(
+        source=source,
+        name=text(metadata, "name"),
+        uid=text(metadata, "uid"),
+        api_version=text(body, "apiVersion"),
+        created=moment(metadata, "creationTimestamp"),
+        count=None,
+        pods=None,
+        seconds=_SECONDS,
+        force=podobjects.annotation(metadata, names.FORCE_ANNOTATION) == "true",
+        owners=tuple(text(row, "uid") for row in rows(metadata, "ownerReferences")),
+        is_controlled=bool(podobjects.controller(metadata)),
+        problem="",
+        unused=tuple(f"spec.{name}" for name in _UNUSED if table(body, "spec").get(name)),
+        conditions=read_conditions(table(body, "status"), kinds.TRAINING_JOB),
+        deleting="deletionTimestamp" in metadata,
+    )
+    try:
+        return _asking(scaler, Fields(body, "").needed_table("spec"))
+    except SpecError as error:
+        return replace(scaler, problem=str(error))
+
+
+def write_scaler_status(source: Source, conditions: Iterable[Condition], pods: Iterable[str]) -> dict[str, object]:
+    """Return the status of one, with the workers that leave or join."""
+    ordered = sorted(conditions, key=lambda one: (one.changed, list(Type).index(one.type)))
+    start = next((one.changed for one in ordered if one.type is Type.SCALING), None)
+    end = next((one.changed for one in ordered if one.type in (Type.SCALE_SUCCEEDED, Type.SCALE_FAILED)), None)
+    times = {"startTime": start, "completionTime": end}
+    return {
+        "phase": str(ordered[-1].type) if ordered else "",
+        "conditions": [condition_row(one, kinds.TRAINING_JOB) for one in ordered],
+        "replicaStatuses": {},
+        "restartCount": 0,
+        _PODS[source]: list(pods),
+        **{name: write_time(when) for name, when in times.items() if when is not None},
+    }
+
+
+def _asking(scaler: Scaler, spec: Fields) -> Scaler:
+    seconds = spec.number("timeout", least=0)
+    scaler = replace(scaler, seconds=_SECONDS if seconds is None else seconds)
+    if scaler.source is Source.SCALE_OUT:
+        wanted = spec.needed_table("toAdd")
+        count = wanted.number("count", least=1)
+        if count is None:
+            raise SpecError(wanted.at("count"), "is missing")
+        return replace(scaler, count=count)
+    wanted = spec.needed_table("toDelete")
+    count, is_named = wanted.number("count", least=1), wanted.has("podNames")
+    if is_named == (count is not None):
+        raise SpecError(wanted.path, "must have either count or podNames")
+    pods = tuple(dict.fromkeys(wanted.texts("podNames")))
+    if is_named and not pods:
+        raise SpecError(wanted.at("podNames"), "is an empty list; name the workers to remove")
+    return replace(scaler, count=count, pods=pods if is_named else None)

@@ -15,12 +15,11 @@ from datetime import datetime, timedelta
 from mpirt.backoff import delay
 from mpirt.controller.decisions.lost_nodes import forced_deletions
 from mpirt.controller.dialects.base import Kind
-from mpirt.controller.gputasks.pod import Seen, creation, see
-from mpirt.controller.gputasks.spec import KIND, TaskSpec, parse
-from mpirt.controller.gputasks.states import Wish, has_begun, is_outdated, state_of, status_after
+from mpirt.controller.gputasks.spec import KIND, TaskSpec, creation, parse
+from mpirt.controller.gputasks.states import Seen, Wish, has_begun, is_outdated, see, state_of, status_after
 from mpirt.controller.gputasks.status import LOSSES, Phase, Reason, State, TaskStatus, read_status, status_actions
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Create, Delete, Plan, Rejection, earliest
+from mpirt.controller.model.actions import Action, Delete, Plan, Rejection, earliest
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.reading import Body, number, table
 from mpirt.controller.model.roster import Source
@@ -48,13 +47,13 @@ class GpuTaskPlanner:
         if "deletionTimestamp" in metadata or before.is_over:
             return Plan()
         seen = see(owner, cached, around.departed)
-        create, wish, task = _wish(body, rejections, around)
+        wish, task = _wish(body, rejections, around)
         state = state_of(before, seen, wish)
         moved = _move(task, state, before, around)
         status = status_after(before, moved or state, generation=number(metadata, "generation"), now=around.now)
         if moved is not None and moved.pod is not None:
             status = replace(status, left=moved.pod.node)
-        acts, again = _acts(owner, seen, moved or state, status, around, wish=wish, create=create)
+        acts, again = _acts(owner, seen, moved or state, status, around, wish=wish)
         if not before.phase and state.reason == Reason.PENDING and state.pod is None and acts:
             return Plan(tuple(acts))
         writes, due = status_actions(owner, before, status, now=around.now)
@@ -64,20 +63,18 @@ class GpuTaskPlanner:
 GPU_TASKS = GpuTaskPlanner()
 
 
-def _wish(
-    body: Body, rejections: Iterable[Rejection], around: Circumstances
-) -> tuple[Create | None, Wish, TaskSpec | None]:
-    """Return the creation of the pod that the task asks for, if that is possible, and what is wrong if not."""
+def _wish(body: Body, rejections: Iterable[Rejection], around: Circumstances) -> tuple[Wish, TaskSpec | None]:
+    """Return the pod that the task asks for, or what is wrong, and the task if it is valid."""
     try:
         task = parse(body)
     except SpecError as error:
-        return None, Wish(reason=Reason.INVALID, problem=str(error)), None
+        return Wish(reason=Reason.INVALID, problem=str(error)), None
     create, shape = creation(task, around.settings), task.shape(around.settings)
     refused = next((one for one in rejections if (one.kind, one.digest) == (kinds.POD, create.digest)), None)
     if refused is not None:
         words = f"the API server rejects the pod: {refused.message}"
-        return None, Wish(shape, Reason.REFUSED, words), task
-    return create, Wish(shape), task
+        return Wish(shape, Reason.REFUSED, words), task
+    return Wish(shape, create=create), task
 
 
 def _move(task: TaskSpec | None, state: State, before: TaskStatus, around: Circumstances) -> State | None:
@@ -105,7 +102,6 @@ def _acts(
     around: Circumstances,
     *,
     wish: Wish,
-    create: Create | None,
 ) -> tuple[list[Action], datetime | None]:
     """Return what to do with the pod now, and when there may be something to do without an event."""
     pod = seen.pod
@@ -113,12 +109,12 @@ def _acts(
         return _forced(owner, pod, around)
     if pod is not None:
         return _deletion(pod, seen, state, wish), None
-    if create is None or seen.other is not None or status.is_over:
+    if wish.create is None or seen.other is not None or status.is_over:
         return [], None
     at = _not_before(status)
     if at is not None and at > around.now:
         return [], at
-    return [create], None
+    return [wish.create], None
 
 
 def _deletion(pod: Pod, seen: Seen, state: State, wish: Wish) -> list[Action]:

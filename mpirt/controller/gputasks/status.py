@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from mpirt.controller.dialects.status_fields import condition_row, read_conditions
+from mpirt.controller.dialects.base import condition_row, read_conditions
 from mpirt.controller.messages.events import announcement, transition, write_time_of
 from mpirt.controller.model.actions import Action, WriteStatus
 from mpirt.controller.model.conditions import Condition, Type

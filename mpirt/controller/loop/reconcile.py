@@ -2,8 +2,8 @@
 Reconciles one job: makes a plan, carries it out, and says when to look again.
 
 Owns: the reaction to each outcome, and how much is done in one turn. A planner makes the plan; cluster/ carries
-out its actions and is passed in, as are the clock and the permission to write. What a plan
-shows to be refused or in the way is planned with at once, so that the job reports it now.
+out its actions and is passed in, as are the clock and the permission to write. What a plan shows to be refused or
+in the way is planned with at once, so that the job reports it now.
 
 A plan may have thousands of actions. It is cut short after some time, so that other jobs have their turns, and as
 soon as the job's spec is edited, so that a job that is suspended creates no more.
@@ -45,6 +45,7 @@ from mpirt.controller.model.objectnames import object_name
 from mpirt.controller.model.reading import Body, number, table, text, version_of
 from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log
+from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.controller.observed.observe import Circumstances
 from mpirt.controller.observed.store import Store
 
@@ -81,13 +82,6 @@ class PodQuestions(Protocol):
         """Drop the answers of a job that is gone."""
 
 
-class Recorder(Protocol):
-    """Counts actions."""
-
-    def acted(self, action: Action, came: Outcome) -> None:
-        """An action was attempted, with this outcome."""
-
-
 @dataclass(frozen=True, slots=True)
 class Access:
     """What a reconciler acts through, and where it reports."""
@@ -95,7 +89,7 @@ class Access:
     cluster: Cluster
     questions: PodQuestions
     log: Log
-    metrics: Recorder
+    metrics: Metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +124,8 @@ class Turn:
     again: datetime | None = None
     retry_after: float = 0.0
     """Seconds that the API server asks to wait (Retry-After)."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Executed:
-    """How a plan was carried out."""
-
-    result: Result
-    retry_after: float = 0.0
     is_superseded: bool = False
-    """Whether it stopped because something is refused or in the way: the next plan reports it."""
+    """Whether the plan stopped because something is refused or in the way: the next plan reports it."""
     ends: bool = True
     """Whether the rest of the plan is left out."""
 
@@ -179,17 +165,17 @@ class Reconciler:
         """Make a plan for the job, and carry out what is due now."""
         end = self._clock() + _TURN
         for _ in range(_PLANS_AT_ONCE):
-            turn, is_superseded = self._turn(key)
-            if not is_superseded or end <= self._clock():
+            turn = self._turn(key)
+            if not turn.is_superseded or end <= self._clock():
                 break
         return turn
 
-    def _turn(self, key: JobKey) -> tuple[Turn, bool]:
-        """Make one plan and carry it out. Return the turn, and whether another plan is made at once."""
+    def _turn(self, key: JobKey) -> Turn:
+        """Make one plan and carry it out. If it is superseded, another one is made at once."""
         body, now = self._store.job(key), self._clock()
         self._forget_all_but(key, body)
         if body is None:
-            return Turn(Result.SETTLED), False
+            return Turn(Result.SETTLED)
         seen = _Seen(key, {**self._store.around(key, now), key.kind: [body]})
         around = Circumstances(
             self._settings,
@@ -209,8 +195,7 @@ class Reconciler:
         done = self._execute(due, seen)
         asked_again = self._questions.ask(key, plan.questions)
         dates = (plan.again, *delays, self._rejections.next(key, now), self._store.lent_until(key, now))
-        again = earliest(*dates, asked_again, now + resync(key))
-        return Turn(done.result, again, done.retry_after), done.is_superseded
+        return replace(done, again=earliest(*dates, asked_again, now + resync(key)))
 
     def _forget_all_but(self, key: JobKey, body: Body | None) -> None:
         """Drop what is remembered about the job with this name, unless it still has the same uid."""
@@ -225,7 +210,7 @@ class Reconciler:
         else:
             self._uids.pop(key, None)
 
-    def _execute(self, actions: Sequence[Action], seen: _Seen) -> _Executed:
+    def _execute(self, actions: Sequence[Action], seen: _Seen) -> Turn:
         """
         Carry out the actions in order.
 
@@ -246,14 +231,14 @@ class Reconciler:
             if failed is not None:
                 result = failed.result
                 is_held_back = is_held_back or _carries_others(action)
-        return _Executed(result)
+        return Turn(result)
 
-    def _try(self, action: Action, seen: _Seen) -> _Executed | None:
+    def _try(self, action: Action, seen: _Seen) -> Turn | None:
         """Carry out one action. Return what follows if that fails; None if it is done."""
         if not self._leader.may_act():
-            return _Executed(Result.FAILED)
+            return Turn(Result.FAILED)
         if self._is_edited(seen):
-            return _Executed(Result.CHANGED)
+            return Turn(Result.CHANGED)
         event = self._edit_event(action, seen)
         came = self._carry_out(self._as_of(seen, action), seen.key)
         if isinstance(came, Done):
@@ -263,11 +248,11 @@ class Reconciler:
             return None
         has_learnt = self._has_learnt(action, seen, came)
         if isinstance(came, Unavailable) and (came.retry_after or not came.answered):
-            return _Executed(Result.FAILED, came.retry_after)
+            return Turn(Result.FAILED, retry_after=came.retry_after)
         if has_learnt:
             # After a conflict the queue decides when: the other client may change the object again and again.
-            return _Executed(Result.CHANGED, is_superseded=not isinstance(came, Conflict))
-        return _Executed(Result.FAILED, ends=False)
+            return Turn(Result.CHANGED, is_superseded=not isinstance(came, Conflict))
+        return Turn(Result.FAILED, ends=False)
 
     def _is_edited(self, seen: _Seen) -> bool:
         """Whether the job was edited, or its deletion requested, since the plan was made."""

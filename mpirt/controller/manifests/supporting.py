@@ -51,15 +51,8 @@ def owner_reference(owner: Owner) -> dict[str, Any]:
 def adoption(reference: Mapping[str, Any], *, first: bool) -> Operation:
     """Return the operation that adds an owner reference to an object; `first`: it has none."""
     path = "/metadata/ownerReferences"
-    return (
-        {"op": "add", "path": path, "value": [reference]}
-        if first
-        else {
-            "op": "add",
-            "path": f"{path}/-",
-            "value": reference,
-        }
-    )
+    place, value = (path, [reference]) if first else (f"{path}/-", reference)
+    return {"op": "add", "path": place, "value": value}
 
 
 def service(spec: JobSpec) -> dict[str, Any]:
@@ -82,10 +75,8 @@ def search_domain(spec: JobSpec, cluster_domain: str) -> str:
 
 def own_account(spec: JobSpec) -> str:
     """The service account that the user has chosen for the launcher; empty if there is none."""
-    chosen = spec.launcher.template.spec.get("serviceAccountName") or spec.launcher.template.spec.get(
-        "serviceAccount"
-    )
-    return str(chosen or "")
+    pod = spec.launcher.template.spec
+    return str(pod.get("serviceAccountName") or pod.get("serviceAccount") or "")
 
 
 def account_name(spec: JobSpec) -> str:

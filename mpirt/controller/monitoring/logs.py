@@ -9,25 +9,33 @@ from __future__ import annotations
 
 import json
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Protocol, TextIO
+from typing import TextIO
 
 Value = str | int | float | bool
 Form = Callable[[Mapping[str, Value]], str]
 
 
-class Log(Protocol):
+class Log(ABC):
     """A logger."""
 
     def info(self, message: str, **fields: Value) -> None:
         """Log what was done or decided."""
+        self.write("info", message, fields)
 
     def warning(self, message: str, **fields: Value) -> None:
         """Log a problem that the controller handles itself, for example by retrying."""
+        self.write("warning", message, fields)
 
     def error(self, message: str, **fields: Value) -> None:
         """Log a problem that needs a person's attention."""
+        self.write("error", message, fields)
+
+    @abstractmethod
+    def write(self, level: str, message: str, fields: Mapping[str, Value]) -> None:
+        """Write a line."""
 
 
 def logfmt(fields: Mapping[str, Value]) -> str:
@@ -51,7 +59,7 @@ def _quoted(value: Value) -> str:
     return text if plain else json.dumps(text, ensure_ascii=False)
 
 
-class LineLog:
+class LineLog(Log):
     """Writes whole lines to a stream, from any thread."""
 
     def __init__(self, stream: TextIO, form: Form, clock: Callable[[], datetime]) -> None:
@@ -60,19 +68,7 @@ class LineLog:
         self._clock = clock
         self._lock = threading.Lock()
 
-    def info(self, message: str, **fields: Value) -> None:
-        """Log what was done or decided."""
-        self._write("info", message, fields)
-
-    def warning(self, message: str, **fields: Value) -> None:
-        """Log a problem that the controller handles itself, for example by retrying."""
-        self._write("warning", message, fields)
-
-    def error(self, message: str, **fields: Value) -> None:
-        """Log a problem that needs a person's attention."""
-        self._write("error", message, fields)
-
-    def _write(self, level: str, message: str, fields: Mapping[str, Value]) -> None:
+    def write(self, level: str, message: str, fields: Mapping[str, Value]) -> None:
         time = self._clock().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         line = self._form({"time": time, "level": level, "message": message, **fields})
         with self._lock:

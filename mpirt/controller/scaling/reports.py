@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from mpirt.controller.dialects.scalers import write_scaler_status
+from mpirt.controller.dialects.training_job import write_scaler_status
 from mpirt.controller.manifests.supporting import adoption, owner_reference
 from mpirt.controller.messages.events import announcement, transition
 from mpirt.controller.messages.readiness import Readiness

@@ -153,13 +153,6 @@ class TestAnAnswer:
     def test_is_the_number_of_commands(self, apiserver: ApiServer, executor: PodExecutor) -> None:
         assert answer(apiserver, executor, b"mpirt-sessions 2 4711\n").sessions == 2
 
-    def test_the_idle_time_of_a_worker_without_sessions_begins_now(
-        self, apiserver: ApiServer, executor: PodExecutor
-    ) -> None:
-        found = answer(apiserver, executor, b"mpirt-sessions 0 4711\n")
-
-        assert (found.sessions, found.idle_since) == (0, found.at)
-
     @pytest.mark.parametrize(
         ("line", "code", "problem"),
         [
@@ -185,23 +178,3 @@ class TestAnAnswer:
         assert "container=worker" in request.target
         assert request.headers["sec-websocket-protocol"] == V4
         assert COMMAND[2].endswith('"$k" sessions; done; exit 127')
-
-    def test_is_forgotten_when_nobody_asks_any_more(self, apiserver: ApiServer, executor: PodExecutor) -> None:
-        says(apiserver, b"mpirt-sessions 0 1\n")
-        with asking(executor) as (questions, answered):
-            questions.ask(KEY, [ASKED])
-            answered.get(timeout=20)
-
-            assert questions.ask(KEY, []) is None
-            assert questions.answers(KEY) == {}
-
-    def test_is_not_asked_for_again_at_once(self, apiserver: ApiServer, executor: PodExecutor) -> None:
-        says(apiserver, b"mpirt-sessions 1 1\n")
-        with asking(executor) as (questions, answered):
-            questions.ask(KEY, [ASKED])
-            answered.get(timeout=20)
-
-            again = questions.ask(KEY, [ASKED])
-
-            assert again is not None
-            assert len(apiserver.asked("exec")) == 1

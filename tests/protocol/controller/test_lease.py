@@ -14,7 +14,7 @@ import pytest
 
 from mpirt.controller.cluster.election import Terms
 from mpirt.controller.cluster.lease import Elector
-from mpirt.controller.cluster.link import Answer, Request, connect
+from mpirt.controller.cluster.link import Answer, Link, Request, connect
 from mpirt.controller.monitoring.logs import LineLog, logfmt
 from mpirt.errors import ExitCode
 from testbed.kube.wait import until
@@ -124,7 +124,7 @@ def test_a_waiting_replica_knows_since_when_the_api_server_is_back_and_reports_e
     link.close()
 
 
-class Odd:
+class Odd(Link):
     """A way to an API server that answers whatever a test says."""
 
     def __init__(self, *answers: Answer | Exception) -> None:

@@ -142,36 +142,6 @@ def test_a_launcher_that_the_server_refuses_is_said_and_not_asked_again(
     assert server.asked().count(("create", "jobs")) == 1
 
 
-@pytest.mark.full("tests/unit/controller/decisions/test_lives.py: test_an_object_of_somebody_elses...")
-def test_an_object_of_the_name_that_belongs_to_somebody_else_is_left_alone(
-    server: ObjectServer, start: Start
-) -> None:
-    theirs = Place("services", "ml", "train")
-    before = server.storage.create(theirs, {"kind": "Service", "metadata": {"name": "train"}, "spec": {"a": 1}})
-    start("--no-lease")
-    server.storage.create(JOB, job())
-
-    until(
-        lambda: "ErrResourceExists" in str(server.storage.get(JOB).get("status")),
-        within=WITHIN,
-        what="ErrResourceExists in the status",
-    )
-
-    assert server.storage.get(theirs) == before
-
-
-@pytest.mark.full("tests/unit/controller/decisions/test_lives.py: TestWhatIsDeletedComesBack")
-def test_a_deleted_object_comes_back(server: ObjectServer, start: Start) -> None:
-    start("--no-lease")
-    server.storage.create(JOB, job())
-    wait_until_made(server)
-
-    for plural, [name] in MADE.items():
-        server.storage.delete(Place(plural, *name.split("/")))
-
-    wait_until_made(server)
-
-
 NAMESPACES = ("ml", "vision")
 
 

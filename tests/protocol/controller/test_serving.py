@@ -17,8 +17,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mpirt.controller.monitoring.logs import LineLog, as_json
-from mpirt.controller.monitoring.metrics import CONTENT_TYPE, Metrics
-from mpirt.controller.monitoring.serving import Page, Server, verdict
+from mpirt.controller.monitoring.metrics import CONTENT_TYPE, Metrics, Page, Server, verdict
 
 LOOPBACK = "127.0.0.1"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,9 +10,7 @@ from tests.unit.controller.jobs import Body, container, mpi_job
 
 Change = Callable[[Body], None]
 
-_REPLICAS = "spec.mpiReplicaSpecs"
-_LAUNCHER = f"{_REPLICAS}.Launcher"
-_WORKER = f"{_REPLICAS}.Worker"
+_WORKER = "spec.mpiReplicaSpecs.Worker"
 
 
 def put(path: str, value: Any) -> Change:
@@ -55,89 +54,54 @@ _W = "spec/mpiReplicaSpecs/Worker"
 _LP = f"{_L}/template/spec"
 _WP = f"{_W}/template/spec"
 _MAIN = f"{_LP}/containers/0"
+_RUN = "spec/runPolicy"
+_POLICY = f"{_RUN}/schedulingPolicy"
+_GONE = object()
 
-# What is wrong, how it came about, the field, and what is said of it.
-BAD: list[tuple[str, Change, str, str]] = [
-    ("a name with a dot", put("metadata/name", "a.b"), "metadata.name", "lower-case letters"),
-    ("a name that begins with a digit", put("metadata/name", "1st"), "metadata.name", "begin with a letter"),
-    ("a name too long for pods", put("metadata/name", "a" * 46), "metadata.name", "at most 45"),
-    ("no spec", without("spec"), "spec", "is missing"),
-    ("a spec that is a text", put("spec", "x"), "spec", "expected an object, got 'x'"),
-    ("no replicas at all", without("spec/mpiReplicaSpecs"), _REPLICAS, "is missing"),
-    ("no launcher", without(_L), _LAUNCHER, "is missing"),
-    ("workers that are a text", put(_W, "two"), _WORKER, "expected an object, got 'two'"),
-    ("two launchers", put(f"{_L}/replicas", 2), f"{_LAUNCHER}.replicas", "must be 1, got 2"),
-    ("no launcher wanted", put(f"{_L}/replicas", 0), f"{_LAUNCHER}.replicas", "must be at least 1"),
-    ("no worker wanted", put(f"{_W}/replicas", 0), f"{_WORKER}.replicas", "must be at least 1"),
-    ("workers as a text", put(f"{_W}/replicas", "4x"), f"{_WORKER}.replicas", "a whole number, got '4x'"),
-    ("workers as a truth", put(f"{_W}/replicas", value=True), f"{_WORKER}.replicas", "a whole number, got True"),
-    ("more workers than there is room for", put(f"{_W}/replicas", 10_001), f"{_WORKER}.replicas", "at most 10000"),
-    ("fewer than no slots", put("spec/slotsPerWorker", -1), "spec.slotsPerWorker", "must be at least 0"),
-    ("half a slot", put("spec/slotsPerWorker", 0.5), "spec.slotsPerWorker", "a whole number, got 0.5"),
-    ("an unknown MPI", put("spec/mpiImplementation", "LAM"), "spec.mpiImplementation", "OpenMPI, Intel, MPICH"),
-    (
-        "an unknown creation policy",
-        put("spec/launcherCreationPolicy", "Never"),
-        "spec.launcherCreationPolicy",
-        "AtStartup, WaitForWorkersReady",
-    ),
-    ("an unknown clean-up", put("spec/cleanPodPolicy", "Some"), "spec.cleanPodPolicy", "None, Running, All"),
-    (
-        "an unknown clean-up in the run policy",
-        put("spec/runPolicy/cleanPodPolicy", "Some"),
-        "spec.runPolicy.cleanPodPolicy",
-        "None, Running, All",
-    ),
-    (
-        "a TTL before the end",
-        put("spec/runPolicy/ttlSecondsAfterFinished", -1),
-        "spec.runPolicy.ttlSecondsAfterFinished",
-        "at least 0",
-    ),
-    (
-        "no time at all",
-        put("spec/runPolicy/activeDeadlineSeconds", 0),
-        "spec.runPolicy.activeDeadlineSeconds",
-        "at least 1",
-    ),
-    ("less than no retry", put("spec/runPolicy/backoffLimit", -1), "spec.runPolicy.backoffLimit", "at least 0"),
-    (
-        "suspend as a text",
-        put("spec/runPolicy/suspend", "yes"),
-        "spec.runPolicy.suspend",
-        "true or false, got 'yes'",
-    ),
-    (
-        "a gang of none",
-        put("spec/runPolicy/schedulingPolicy/minAvailable", 0),
-        "spec.runPolicy.schedulingPolicy.minAvailable",
-        "at least 1",
-    ),
-    (
-        "a queue as a number",
-        put("spec/runPolicy/schedulingPolicy/queue", 1),
-        "spec.runPolicy.schedulingPolicy.queue",
-        "expected text",
-    ),
-    ("a run policy as a list", put("spec/runPolicy", []), "spec.runPolicy", "expected an object, got []"),
-    (
-        "launcher as worker as a text",
-        put("spec/runLauncherAsWorker", "no"),
-        "spec.runLauncherAsWorker",
-        "true or false",
-    ),
-    (
-        "a main container that isn't there",
-        put("spec/mainContainer", "gpu"),
-        "spec.mainContainer",
-        "no container of the workers",
-    ),
-    ("elastic with no worker", put("spec/elastic/minReplicas", 0), "spec.elastic.minReplicas", "at least 1"),
-    (
+
+def bad(name: str, path: str, value: object, said: str, *, below: str = "") -> tuple[str, Change, str, str]:
+    """What is wrong, how it came about, the field (the one that was put, or one below it), and what is said."""
+    change = without(path) if value is _GONE else put(path, value)
+    return name, change, re.sub(r"\.(\d+)", r"[\1]", path.replace("/", ".")) + below, said
+
+
+BAD = [
+    bad("a name with a dot", "metadata/name", "a.b", "lower-case letters"),
+    bad("a name that begins with a digit", "metadata/name", "1st", "begin with a letter"),
+    bad("a name too long for pods", "metadata/name", "a" * 46, "at most 45"),
+    bad("no spec", "spec", _GONE, "is missing"),
+    bad("a spec that is a text", "spec", "x", "expected an object, got 'x'"),
+    bad("no replicas at all", "spec/mpiReplicaSpecs", _GONE, "is missing"),
+    bad("no launcher", _L, _GONE, "is missing"),
+    bad("workers that are a text", _W, "two", "expected an object, got 'two'"),
+    bad("two launchers", f"{_L}/replicas", 2, "must be 1, got 2"),
+    bad("no launcher wanted", f"{_L}/replicas", 0, "must be at least 1"),
+    bad("no worker wanted", f"{_W}/replicas", 0, "must be at least 1"),
+    bad("workers as a text", f"{_W}/replicas", "4x", "a whole number, got '4x'"),
+    bad("workers as a truth", f"{_W}/replicas", value=True, said="a whole number, got True"),
+    bad("more workers than there is room for", f"{_W}/replicas", 10_001, "at most 10000"),
+    bad("fewer than no slots", "spec/slotsPerWorker", -1, "must be at least 0"),
+    bad("half a slot", "spec/slotsPerWorker", 0.5, "a whole number, got 0.5"),
+    bad("an unknown MPI", "spec/mpiImplementation", "LAM", "OpenMPI, Intel, MPICH"),
+    bad("an unknown creation policy", "spec/launcherCreationPolicy", "Never", "AtStartup, WaitForWorkersReady"),
+    bad("an unknown clean-up", "spec/cleanPodPolicy", "Some", "None, Running, All"),
+    bad("an unknown clean-up in the run policy", f"{_RUN}/cleanPodPolicy", "Some", "None, Running, All"),
+    bad("a TTL before the end", f"{_RUN}/ttlSecondsAfterFinished", -1, "at least 0"),
+    bad("no time at all", f"{_RUN}/activeDeadlineSeconds", 0, "at least 1"),
+    bad("less than no retry", f"{_RUN}/backoffLimit", -1, "at least 0"),
+    bad("suspend as a text", f"{_RUN}/suspend", "yes", "true or false, got 'yes'"),
+    bad("a gang of none", f"{_POLICY}/minAvailable", 0, "at least 1"),
+    bad("a queue as a number", f"{_POLICY}/queue", 1, "expected text"),
+    bad("a run policy as a list", "spec/runPolicy", [], "expected an object, got []"),
+    bad("launcher as worker as a text", "spec/runLauncherAsWorker", "no", "true or false"),
+    bad("a main container that isn't there", "spec/mainContainer", "gpu", "no container of the workers"),
+    bad("elastic with no worker", "spec/elastic/minReplicas", 0, "at least 1"),
+    bad(
         "elastic with less at most than at least",
-        put("spec/elastic", {"minReplicas": 3, "maxReplicas": 2}),
-        "spec.elastic.maxReplicas",
+        "spec/elastic",
+        {"minReplicas": 3, "maxReplicas": 2},
         "must not be below minReplicas=3",
+        below=".maxReplicas",
     ),
     (
         "more workers than elastic allows",
@@ -145,188 +109,117 @@ BAD: list[tuple[str, Change, str, str]] = [
         f"{_WORKER}.replicas",
         "from 1 to 1 (spec.elastic), got 2",
     ),
-    (
-        "a launcher that always restarts",
-        put(f"{_L}/restartPolicy", "Always"),
-        f"{_LAUNCHER}.restartPolicy",
-        "Never or OnFailure",
-    ),
-    (
-        "an unknown restart policy",
-        put(f"{_W}/restartPolicy", "Soon"),
-        f"{_WORKER}.restartPolicy",
-        "must be one of",
-    ),
-    ("no template", without(f"{_L}/template"), f"{_LAUNCHER}.template", "is missing"),
-    ("no pod", without(f"{_W}/template/spec"), f"{_WORKER}.template.spec", "is missing"),
-    ("no containers", put(f"{_WP}/containers", []), f"{_WORKER}.template.spec.containers", "at least one"),
-    (
-        "containers as an object",
-        put(f"{_WP}/containers", {}),
-        f"{_WORKER}.template.spec.containers",
-        "expected a list",
-    ),
-    (
-        "a container without a name",
-        put(f"{_MAIN}/name", ""),
-        f"{_LAUNCHER}.template.spec.containers[0].name",
-        "is missing",
-    ),
-    (
-        "a container without an image",
-        without(f"{_W}/template/spec/containers/0/image"),
-        f"{_WORKER}.template.spec.containers[0].image",
-        "is missing",
-    ),
-    (
+    bad("a launcher that always restarts", f"{_L}/restartPolicy", "Always", "Never or OnFailure"),
+    bad("an unknown restart policy", f"{_W}/restartPolicy", "Soon", "must be one of"),
+    bad("no template", f"{_L}/template", _GONE, "is missing"),
+    bad("no pod", f"{_W}/template/spec", _GONE, "is missing"),
+    bad("no containers", f"{_WP}/containers", [], "at least one"),
+    bad("containers as an object", f"{_WP}/containers", {}, "expected a list"),
+    bad("a container without a name", f"{_MAIN}/name", "", "is missing"),
+    bad("a container without an image", f"{_W}/template/spec/containers/0/image", _GONE, "is missing"),
+    bad(
         "two containers of one name",
-        put(f"{_LP}/containers", [container("mpi"), container("mpi")]),
-        f"{_LAUNCHER}.template.spec.containers[1].name",
+        f"{_LP}/containers",
+        [container("mpi"), container("mpi")],
         "is used twice",
+        below="[1].name",
     ),
-    (
+    bad(
         "an init container with a name of ours",
-        put(f"{_LP}/initContainers", [container("mpirt-wait")]),
-        f"{_LAUNCHER}.template.spec.initContainers[0].name",
+        f"{_LP}/initContainers",
+        [container("mpirt-wait")],
         "is reserved for mpirt",
+        below="[0].name",
     ),
-    (
+    bad(
         "a request that is no quantity",
-        put(f"{_MAIN}/resources", {"requests": {"cpu": "much"}}),
-        f"{_LAUNCHER}.template.spec.containers[0].resources.requests.cpu",
+        f"{_MAIN}/resources",
+        {"requests": {"cpu": "much"}},
         "expected a quantity such as 2, 500m or 4Gi, got 'much'",
+        below=".requests.cpu",
     ),
-    (
+    bad(
         "a limit of an init container that is no quantity",
-        put(f"{_WP}/initContainers", [{**container("first"), "resources": {"limits": {"cpu": [1]}}}]),
-        f"{_WORKER}.template.spec.initContainers[0].resources.limits.cpu",
+        f"{_WP}/initContainers",
+        [{**container("first"), "resources": {"limits": {"cpu": [1]}}}],
         "expected a quantity",
+        below="[0].resources.limits.cpu",
     ),
-    (
+    bad(
         "an overhead that is no quantity",
-        put(f"{_WP}/overhead", {"memory": "1 Gi"}),
-        f"{_WORKER}.template.spec.overhead.memory",
+        f"{_WP}/overhead",
+        {"memory": "1 Gi"},
         "expected a quantity",
+        below=".memory",
     ),
-    (
-        "a command as a text",
-        put(f"{_MAIN}/command", "mpirun"),
-        f"{_LAUNCHER}.template.spec.containers[0].command",
-        "expected a list",
-    ),
-    (
-        "an argument as a number",
-        put(f"{_MAIN}/args", ["-n", 2]),
-        f"{_LAUNCHER}.template.spec.containers[0].args[1]",
-        "expected text",
-    ),
-    (
-        "a variable without a name",
-        put(f"{_MAIN}/env", [{"value": "1"}]),
-        f"{_LAUNCHER}.template.spec.containers[0].env[0].name",
-        "is missing",
-    ),
-    (
+    bad("a command as a text", f"{_MAIN}/command", "mpirun", "expected a list"),
+    bad("an argument as a number", f"{_MAIN}/args", ["-n", 2], "expected text", below="[1]"),
+    bad("a variable without a name", f"{_MAIN}/env", [{"value": "1"}], "is missing", below="[0].name"),
+    bad(
         "a volume where the hostfile is",
-        put(f"{_MAIN}/volumeMounts", [{"name": "x", "mountPath": "/etc/mpi/"}]),
-        f"{_LAUNCHER}.template.spec.containers[0].volumeMounts[0].mountPath",
+        f"{_MAIN}/volumeMounts",
+        [{"name": "x", "mountPath": "/etc/mpi/"}],
         "mpirt puts its own files",
+        below="[0].mountPath",
     ),
-    (
+    bad(
         "a volume with a name of ours",
-        put(f"{_WP}/volumes", [{"name": "mpi-job-config"}]),
-        f"{_WORKER}.template.spec.volumes[0].name",
+        f"{_WP}/volumes",
+        [{"name": "mpi-job-config"}],
         "is reserved for mpirt",
+        below="[0].name",
     ),
-    (
-        "a host network as a text",
-        put(f"{_WP}/hostNetwork", "true"),
-        f"{_WORKER}.template.spec.hostNetwork",
-        "true or false",
-    ),
-    (
-        "an account as a number",
-        put(f"{_LP}/serviceAccountName", 7),
-        f"{_LAUNCHER}.template.spec.serviceAccountName",
-        "expected text",
-    ),
-    (
+    bad("a host network as a text", f"{_WP}/hostNetwork", "true", "true or false"),
+    bad("an account as a number", f"{_LP}/serviceAccountName", 7, "expected text"),
+    bad(
         "a label that is a number",
-        put(f"{_W}/template/metadata", {"labels": {"tier": 1}}),
-        f"{_WORKER}.template.metadata.labels.tier",
+        f"{_W}/template/metadata",
+        {"labels": {"tier": 1}},
         "expected text, got 1",
+        below=".labels.tier",
     ),
-    (
-        "elastic without workers",
-        both(put("spec/elastic", {}), without(_W)),
-        "spec.elastic",
-        "needs workers",
-    ),
+    ("elastic without workers", both(put("spec/elastic", {}), without(_W)), "spec.elastic", "needs workers"),
     (
         "a main container that a launcher without workers doesn't have",
         both(put("spec/mainContainer", "gpu"), without(_W)),
         "spec.mainContainer",
         "no container of the launcher",
     ),
-    (
+    bad(
         "resources that are no quantity",
-        put("spec/runPolicy/schedulingPolicy/minResources", {"cpu": "many"}),
-        "spec.runPolicy.schedulingPolicy.minResources.cpu",
+        f"{_POLICY}/minResources",
+        {"cpu": "many"},
         "expected a quantity such as 2, 500m or 4Gi, got 'many'",
+        below=".cpu",
     ),
-    (
-        "resources that are a truth",
-        put("spec/runPolicy/schedulingPolicy/minResources", {"cpu": True}),
-        "spec.runPolicy.schedulingPolicy.minResources.cpu",
-        "expected a quantity",
+    bad(
+        "resources that are a truth", f"{_POLICY}/minResources", {"cpu": True}, "expected a quantity", below=".cpu"
     ),
-    (
-        "a time-out that is a text",
-        put("spec/runPolicy/schedulingPolicy/scheduleTimeoutSeconds", "1m"),
-        "spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds",
-        "a whole number, got '1m'",
-    ),
-    (
-        "a priority class that is a number",
-        put("spec/runPolicy/schedulingPolicy/priorityClass", 1000),
-        "spec.runPolicy.schedulingPolicy.priorityClass",
-        "expected text",
-    ),
-    (
-        "two clean-ups that are lists",
-        put("spec/runPolicy/cleanPodPolicy", ["All"]),
-        "spec.runPolicy.cleanPodPolicy",
-        "expected text",
-    ),
-    (
-        "a launcher that is retried by half",
-        put("spec/runPolicy/backoffLimit", 1.5),
-        "spec.runPolicy.backoffLimit",
-        "a whole number, got 1.5",
-    ),
-    (
-        "a deadline that is longer than any",
-        put("spec/runPolicy/activeDeadlineSeconds", 2**31),
-        "spec.runPolicy.activeDeadlineSeconds",
-        "must be at most",
-    ),
-    (
+    bad("a time-out that is a text", f"{_POLICY}/scheduleTimeoutSeconds", "1m", "a whole number, got '1m'"),
+    bad("a priority class that is a number", f"{_POLICY}/priorityClass", 1000, "expected text"),
+    bad("two clean-ups that are lists", f"{_RUN}/cleanPodPolicy", ["All"], "expected text"),
+    bad("a launcher that is retried by half", f"{_RUN}/backoffLimit", 1.5, "a whole number, got 1.5"),
+    bad("a deadline that is longer than any", f"{_RUN}/activeDeadlineSeconds", 2**31, "must be at most"),
+    bad(
         "a sidecar without an image",
-        put(f"{_WP}/containers", [container("worker"), {"name": "proxy"}]),
-        f"{_WORKER}.template.spec.containers[1].image",
+        f"{_WP}/containers",
+        [container("worker"), {"name": "proxy"}],
         "is missing",
+        below="[1].image",
     ),
-    (
+    bad(
         "search domains as a text",
-        put(f"{_WP}/dnsConfig", {"searches": "example.com"}),
-        f"{_WORKER}.template.spec.dnsConfig.searches",
+        f"{_WP}/dnsConfig",
+        {"searches": "example.com"},
         "expected a list",
+        below=".searches",
     ),
-    (
+    bad(
         "a folder where the runtime is",
-        put(f"{_WP}/containers/0/volumeMounts", [{"name": "x", "mountPath": "/opt/mpirt"}]),
-        f"{_WORKER}.template.spec.containers[0].volumeMounts[0].mountPath",
+        f"{_WP}/containers/0/volumeMounts",
+        [{"name": "x", "mountPath": "/opt/mpirt"}],
         "mpirt puts its own files",
+        below="[0].mountPath",
     ),
 ]
 

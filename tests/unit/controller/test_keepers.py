@@ -18,11 +18,11 @@ from mpirt.controller.main import keeper_files, report_missing
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.workers import stateful_set
-from mpirt.controller.monitoring.logs import Value
 from mpirt.controller.observed.observe import read_live
 from mpirt.controller.observed.slim import slim
 from mpirt.rsh.protocol.entrance import Keepers, greeting
 from tests.unit.controller.jobs import SETTINGS, Body, mpi_job, parsed
+from tests.unit.controller.logs import Lines
 from tests.unit.controller.world import World, writes
 from tests.unit.layers import PROJECT
 
@@ -31,22 +31,6 @@ INSTALLED = [keeper.file_name(one) for one in keeper.ARCHITECTURES]
 # Of all data and binaryData of an object, as the API server counts it.
 LARGEST_CONFIG_MAP = 1024 * 1024
 WITH = replace(SETTINGS, keepers=KEEPERS)
-
-
-class Lines:
-    """A log that keeps its lines."""
-
-    def __init__(self) -> None:
-        self.lines: list[tuple[str, str, dict[str, Value]]] = []
-
-    def info(self, message: str, **fields: Value) -> None:
-        self.lines.append(("info", message, fields))
-
-    def warning(self, message: str, **fields: Value) -> None:
-        self.lines.append(("warning", message, fields))
-
-    def error(self, message: str, **fields: Value) -> None:
-        self.lines.append(("error", message, fields))
 
 
 def started(**job: object) -> World:

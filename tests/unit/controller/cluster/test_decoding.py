@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mpirt.controller.cluster.decoding import decode
+from mpirt.controller.model.reading import decode
 
 # No Python reads so many levels.
 TOO_DEEP = 100_000

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from mpirt.controller.cluster.discovery import BadAnswer, Discovery, OtherVersion, Unserved
 from mpirt.controller.cluster.link import Answer, Link, Request
 from mpirt.controller.dialects.mpijob import VERSIONS
+from tests.unit.controller.logs import Lines
 
 ROOT = "/apis/kubeflow.org"
 
@@ -25,19 +26,6 @@ class ApiServer:
         return self.answers.get(version, Answer(404, {"message": "404 page not found"}))
 
 
-class Notes:
-    """A log that is read."""
-
-    def __init__(self) -> None:
-        self.versions: list[str] = []
-
-    def info(self, message: str, **fields: Any) -> None:
-        assert message == "version of the job resource"
-        self.versions.append(fields["version"])
-
-    warning = error = info
-
-
 def serving(*plurals: str) -> Answer:
     return Answer(200, {"kind": "APIResourceList", "resources": [{"name": plural} for plural in plurals]})
 
@@ -46,8 +34,8 @@ def group(*versions: str) -> Answer:
     return Answer(200, {"kind": "APIGroup", "versions": [{"version": each} for each in versions]})
 
 
-def discovery(server: ApiServer, notes: Notes | None = None) -> Discovery:
-    return Discovery(cast(Link, server), VERSIONS, notes or Notes(), remedy="apply the CRD")
+def discovery(server: ApiServer, log: Lines | None = None) -> Discovery:
+    return Discovery(cast(Link, server), VERSIONS, log or Lines(), remedy="apply the CRD")
 
 
 @pytest.mark.parametrize(
@@ -146,12 +134,13 @@ def test_an_api_server_that_has_no_time_says_nothing_about_versions() -> None:
 
 
 def test_a_version_is_logged_when_it_is_another_one() -> None:
-    server, notes = ApiServer(v1=serving("mpijobs")), Notes()
-    jobs = discovery(server, notes)
+    server, log = ApiServer(v1=serving("mpijobs")), Lines()
+    jobs = discovery(server, log)
     jobs.find()
     jobs.find()
 
     server.answers = {"v2beta1": serving("mpijobs")}
     jobs.find()
 
-    assert notes.versions == ["kubeflow.org/v1", "kubeflow.org/v2beta1"]
+    assert {(level, message) for level, message, _ in log.lines} == {("info", "version of the job resource")}
+    assert [fields["version"] for *_, fields in log.lines] == ["kubeflow.org/v1", "kubeflow.org/v2beta1"]

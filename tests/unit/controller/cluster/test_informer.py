@@ -1,10 +1,12 @@
-"""How a kind is listed, and how long after a failure it is asked for again."""
+"""How a kind is listed and watched, how soon it is asked for again, and when it counts as failing."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import pytest
@@ -12,246 +14,310 @@ import pytest
 from mpirt.controller.cluster.discovery import Fixed, Forbidden, OtherVersion, Unserved
 from mpirt.controller.cluster.informer import Informer, Where, look_again
 from mpirt.controller.cluster.link import Answer, Away, Link, Request
+from mpirt.controller.daemon import lasting_failures
 from mpirt.controller.dialects.mpijob import VERSIONS
 from mpirt.controller.model import kinds
 from mpirt.controller.model.kinds import Resource
-from tests.unit.controller.cluster.listeners import Silent, Sink
+from mpirt.controller.model.reading import Body
+from mpirt.controller.model.spec import JobKey
+from mpirt.controller.observed.store import Store
+from tests.unit.controller.jobs import NOON
+from tests.unit.controller.logs import Lines
+
+PODS = Fixed(kinds.RESOURCES[kinds.POD])
+
+
+class Cache(Store):
+    """The store, and what an informer has reported to it."""
+
+    def __init__(self) -> None:
+        super().__init__([kinds.MPI_JOB], clock=lambda: NOON)
+        self.found: list[str] = []
+        self.listed, self.lost = threading.Event(), threading.Event()
+
+    def replace(self, kind: str, bodies: Iterable[Body], version: str) -> set[JobKey]:
+        listed = list(bodies)
+        self.found = [body["metadata"]["name"] for body in listed]
+        self.listed.set()
+        return super().replace(kind, listed, version)
+
+    def lose(self, kind: str) -> set[JobKey]:
+        self.lost.set()
+        return super().lose(kind)
+
+
+def later() -> Callable[[], float]:
+    """A clock at which each look is an hour later: no pause takes any time."""
+    return itertools.count(step=3600.0).__next__
+
+
+def informer(
+    server: object, source: Fixed = PODS, *, cache: Cache, log: Lines | None = None, **times: Any
+) -> Informer:
+    options = {"chance": lambda: 0.0, **times}
+    return Informer(cast(Link, server), source, Where(), cache, log or Lines(), changed=lambda _: None, **options)
+
+
+@contextmanager
+def running(informer: Informer, until: threading.Event) -> Iterator[None]:
+    """Run the informer until something has happened."""
+    informer.start()
+    assert until.wait(60)
+    yield
+    informer.stop()
+    informer.join(60)
 
 
 class Pages:
-    """An API server that has two pages of everything, and no watch."""
+    """An API server that has so many pages of everything, and whose watches are answered in turn."""
 
-    def __init__(self) -> None:
-        self.asked: list[dict[str, str]] = []
+    def __init__(self, *watches: Answer, pages: int = 2) -> None:
+        self.asked: list[Request] = []
+        self.watches = list(watches)
+        self.pages = pages
+        self.is_over = threading.Event()
+        """The watches are all used up."""
 
     def ask(self, request: Request) -> Answer:
-        self.asked.append(dict(request.query))
-        is_last = "continue" in request.query
-        metadata = {"resourceVersion": "7", "continue": "" if is_last else "more"}
-        return Answer(200, {"metadata": metadata, "items": [{"metadata": {"name": f"n{len(self.asked)}"}}]})
+        self.asked.append(request)
+        metadata = {"resourceVersion": "7", "continue": "more" if len(self.asked) < self.pages else ""}
+        return Answer(
+            200, {"metadata": metadata, "items": [{"metadata": {"name": f"n{len(self.asked)}"}, "spec": {}}]}
+        )
 
     def watch(self, _request: Request) -> Answer:
+        if self.watches:
+            return self.watches.pop(0)
+        self.is_over.set()
         raise Away("no watch")
 
 
-@pytest.mark.parametrize(
-    ("kind", "size"),
-    [
-        pytest.param(kinds.POD, "500", id="pods"),
-        pytest.param(kinds.CONFIG_MAP, "8", id="ConfigMaps, for the files in them"),
-        pytest.param(kinds.ROLE, "20", id="Roles, for the workers in them"),
-    ],
-)
-def test_all_pages_are_read_and_each_is_as_large_as_memory_allows(kind: str, size: str) -> None:
-    pages, sink = Pages(), Sink()
-    source = Fixed(kinds.RESOURCES[kind])
-    informer = Informer(cast(Link, pages), source, Where(), sink, Silent(), chance=lambda: 0.5)
-
-    informer.start()
-    assert sink.listed.wait(60)
-    informer.stop()
-    informer.join(60)
-
-    assert sink.names == ["n1", "n2"]
-    assert pages.asked == [{"limit": size}, {"limit": size, "continue": "more"}]
-
-
-class SlowPages(Pages):
-    """The same with more pages, each of which takes a hundred seconds."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seconds = 0.0
-        self.is_alive: Callable[[], bool] = bool
-        self.alive: list[bool] = []
-
-    def ask(self, request: Request) -> Answer:
-        self.seconds += 100
-        self.alive.append(self.is_alive())
-        answer = super().ask(request)
-        metadata = {"resourceVersion": "7", "continue": "more" if len(self.asked) < 5 else ""}
-        return Answer(200, {**answer.body, "metadata": metadata})
-
-
-def test_a_list_that_comes_page_by_page_is_progress() -> None:
-    pages, sink = SlowPages(), Sink()
-    source = Fixed(kinds.RESOURCES[kinds.POD])
-    informer = Informer(
-        cast(Link, pages), source, Where(), sink, Silent(), chance=lambda: 0.5, clock=lambda: pages.seconds
+class TestAList:
+    @pytest.mark.parametrize(
+        ("kind", "size"),
+        [
+            pytest.param(kinds.POD, "500", id="pods"),
+            pytest.param(kinds.CONFIG_MAP, "8", id="ConfigMaps, for the files in them"),
+            pytest.param(kinds.ROLE, "20", id="Roles, for the workers in them"),
+        ],
     )
-    pages.is_alive = informer.is_alive
+    def test_is_read_page_by_page_and_each_is_as_large_as_memory_allows(self, kind: str, size: str) -> None:
+        server, cache = Pages(), Cache()
 
-    informer.start()
-    assert sink.listed.wait(60)
-    informer.stop()
-    informer.join(60)
+        with running(informer(server, Fixed(kinds.RESOURCES[kind]), cache=cache), cache.listed):
+            pass
 
-    assert pages.alive == [True] * 5
+        assert cache.found == ["n1", "n2"]
+        asked = [request.query for request in server.asked]
+        assert asked[:2] == [{"limit": size}, {"limit": size, "continue": "more"}]
 
+    def test_that_comes_page_by_page_is_progress(self) -> None:
+        class SlowPages(Pages):
+            def ask(self, request: Request) -> Answer:
+                clock.append(100.0)
+                alive.append(made.is_alive())
+                return super().ask(request)
 
-class Notes:
-    """A log that is read: level, message and error of each line."""
+        clock, alive = list[float](), list[bool]()
+        server, cache = SlowPages(pages=5), Cache()
+        made = informer(server, cache=cache, clock=lambda: sum(clock))
 
-    def __init__(self) -> None:
-        self.lines: list[tuple[str, str, str]] = []
+        with running(made, cache.listed):
+            pass
 
-    def info(self, message: str, **fields: Any) -> None:
-        self.lines.append(("info", message, fields.get("error", "")))
+        assert alive[:5] == [True] * 5
 
-    def warning(self, message: str, **fields: Any) -> None:
-        self.lines.append(("warning", message, fields.get("error", "")))
+    def test_that_is_no_longer_permitted_is_reported(self) -> None:
+        cache = Cache()
+        nodes = Fixed(kinds.RESOURCES[kinds.NODE], optional=True)
+        made = informer(Pages(Answer(403, {"message": "nodes is forbidden"})), nodes, cache=cache)
 
-    error = warning
+        with running(made, cache.lost):
+            assert cache.listed.is_set()
 
-
-class Expiring(Pages):
-    """The same, whose watch has expired once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.expired = False
-        self.listed_again = threading.Event()
-
-    def watch(self, _request: Request) -> Answer:
-        if self.expired:
-            self.listed_again.set()
-            raise Away("no watch")
-        self.expired = True
-        return Answer(410, {"message": "too old resource version: 5 (7)"})
+        assert not made.is_alive()
 
 
 def test_a_watch_that_has_expired_is_ordinary_and_no_warning() -> None:
-    server, notes = Expiring(), Notes()
-    source = Fixed(kinds.RESOURCES[kinds.POD])
-    informer = Informer(cast(Link, server), source, Where(), Sink(), notes, chance=lambda: 0.0)
+    server, log = Pages(Answer(410, {"message": "too old resource version: 5 (7)"})), Lines()
 
-    informer.start()
-    assert server.listed_again.wait(60)
-    informer.stop()
-    informer.join(60)
+    with running(informer(server, cache=Cache(), log=log), server.is_over):
+        pass
 
-    assert notes.lines[0] == ("info", "watch expired; listing again", "")
+    assert log.lines[0] == ("info", "watch expired; listing again", {"kind": "Pod"})
 
 
-class Reasons:
-    """Discovery of an optional kind that is not served, for one reason after the other, and then it is."""
+class Found(Fixed):
+    """What discovery finds, one after the other; then the last of it for ever."""
 
-    optional = True
-    resource = VERSIONS[0]
-
-    def __init__(self, *reasons: Unserved) -> None:
-        self.reasons = list(reasons)
+    def __init__(self, *found: Resource | Unserved, optional: bool = False) -> None:
+        super().__init__(VERSIONS[0], optional=optional)
+        self.found = list(found)
+        self.is_over = threading.Event()
 
     def find(self) -> Resource:
-        if self.reasons:
-            raise self.reasons.pop(0)
-        return self.resource
+        found = self.found.pop(0) if len(self.found) > 1 else self.found[0]
+        if isinstance(found, Unserved):
+            raise found
+        if len(self.found) == 1:
+            self.is_over.set()
+        self.resource = found
+        return found
 
 
-def test_each_reason_to_do_without_a_kind_is_logged_once() -> None:
-    sink, notes = Sink(), Notes()
-    reasons = Reasons(Unserved("no MPIJob"), Unserved("no MPIJob"), OtherVersion("v1alpha1 only"))
-    # Each look at this clock is an hour later: no pause takes any time.
-    clock = itertools.count(step=3600.0).__next__
-    informer = Informer(cast(Link, Pages()), reasons, Where(), sink, notes, chance=lambda: 0.0, clock=clock)
+class TestAKindThatIsNotServed:
+    def test_is_logged_once_for_each_reason(self) -> None:
+        cache, log = Cache(), Lines()
+        reasons = Unserved("no MPIJob"), Unserved("no MPIJob"), OtherVersion("v1alpha1 only")
+        made = informer(Pages(), Found(*reasons, VERSIONS[0], optional=True), cache=cache, log=log, clock=later())
 
-    informer.start()
-    assert sink.listed.wait(60)
-    informer.stop()
-    informer.join(60)
+        with running(made, cache.listed):
+            pass
 
-    assert notes.lines[:2] == [
-        ("info", "doing without a kind", "no MPIJob"),
-        ("warning", "doing without a kind", "v1alpha1 only"),
-    ]
-    assert not informer.is_missing
+        assert log.lines[:2] == [
+            ("info", "doing without a kind", {"kind": "MPIJob", "error": "no MPIJob"}),
+            ("warning", "doing without a kind", {"kind": "MPIJob", "error": "v1alpha1 only"}),
+        ]
+        assert not made.is_missing
 
+    def test_is_looked_up_anew_in_a_version_that_is_served(self) -> None:
+        gone = Answer(404, {"message": "the server could not find the requested resource"})
+        server = Pages(gone, gone, gone, pages=1)
+        found = Found(VERSIONS[0], Unserved("the API server serves no MPIJob"), VERSIONS[1])
 
-class TestTheTimeUntilAMissingKindIsLookedFor:
-    def test_is_a_minute_in_the_end_for_a_crd_that_may_be_applied(self) -> None:
-        assert [look_again(looks, 1.0, Unserved("")) for looks in range(5)] == [1, 4, 16, 60, 60]
+        with running(informer(server, found, cache=Cache()), found.is_over):
+            pass
 
-    def test_is_five_minutes_in_the_end_for_a_permission_that_may_be_granted(self) -> None:
-        assert [look_again(looks, 1.0, Forbidden("")) for looks in (0, 1, 2, 99)] == [1, 10, 300, 300]
+        assert [request.path for request in server.asked[:2]] == [
+            "/apis/kubeflow.org/v2beta1/mpijobs",
+            "/apis/kubeflow.org/v1/mpijobs",
+        ]
 
-    def test_is_half_as_long_for_some(self) -> None:
-        assert look_again(2, 0.0, Unserved("")) == 8
-
-
-class Revoked(Pages):
-    """An API server that takes the permission away after the first list."""
-
-    def watch(self, _request: Request) -> Answer:
-        return Answer(403, {"message": "nodes is forbidden"})
-
-
-class Unread(Sink):
-    """Waits for the word that a kind can't be read."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lost = threading.Event()
-
-    def unreadable(self, kind: str) -> None:
-        assert kind == kinds.NODE
-        self.lost.set()
+    @pytest.mark.parametrize(
+        ("error", "pauses"),
+        [
+            pytest.param(Unserved(""), {0: 1, 1: 4, 2: 16, 3: 60, 4: 60}, id="its CRD may be applied"),
+            pytest.param(Forbidden(""), {0: 1, 1: 10, 2: 300, 99: 300}, id="a permission may be granted"),
+        ],
+    )
+    def test_is_looked_for_less_and_less_often(
+        self, error: Unserved | Forbidden, pauses: dict[int, float]
+    ) -> None:
+        assert {looks: look_again(looks, 1.0, error) for looks in pauses} == pauses
+        assert {looks: look_again(looks, 0.0, error) * 2 for looks in pauses} == pauses
 
 
-def test_a_permission_that_is_taken_away_later_is_reported() -> None:
-    sink = Unread()
-    source = Fixed(kinds.RESOURCES[kinds.NODE], optional=True)
-    informer = Informer(cast(Link, Revoked()), source, Where(), sink, Silent(), chance=lambda: 0.5)
-
-    informer.start()
-    assert sink.listed.wait(60)
-    assert sink.lost.wait(60)
-    informer.stop()
-    informer.join(60)
-
-    assert not informer.is_alive()
+GOOD_LIST = Answer(200, {"metadata": {"resourceVersion": "7"}, "items": []})
+UNDECODABLE = Answer(500, {"message": "unable to decode an object in etcd: exceeded max depth"})
 
 
-class ChangedCrd:
-    """An API server whose CRD loses v2beta1 between a list and the watch that follows it."""
+class Watch:
+    """A watch that delivers these lines, and is then ended by the server."""
 
-    def __init__(self) -> None:
-        self.listed: list[str] = []
+    def __init__(self, *lines: bytes) -> None:
+        self._lines = lines
 
-    def ask(self, request: Request) -> Answer:
-        self.listed.append(request.path)
-        return Answer(200, {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "train"}}]})
+    def lines(self) -> Iterator[bytes]:
+        yield from self._lines
 
-    def watch(self, _request: Request) -> Answer:
-        return Answer(404, {"message": "the server could not find the requested resource"})
+    def close(self) -> None: ...
 
 
-class Versions:
-    """What discovery finds, each time that it is asked: v2beta1, nothing for a moment, and then v1."""
-
-    optional = False
-
-    def __init__(self) -> None:
-        self.resource = VERSIONS[0]
-        self.asked = 0
-        self.has_changed = threading.Event()
-
-    def find(self) -> Resource:
-        self.asked += 1
-        if self.asked == 2:
-            raise Unserved("the API server serves no MPIJob")
-        if self.asked == 4:
-            self.has_changed.set()
-        self.resource = VERSIONS[min(1, self.asked - 1)]
-        return self.resource
+def event(kind: str, **body: object) -> Watch:
+    return Watch(json.dumps({"type": kind, "object": body}).encode())
 
 
-def test_a_version_that_is_no_longer_served_is_looked_up_anew() -> None:
-    server, versions, sink = ChangedCrd(), Versions(), Sink()
-    informer = Informer(cast(Link, server), versions, Where(), sink, Silent(), chance=lambda: 0.0)
+BOOKMARK = event("BOOKMARK", metadata={"resourceVersion": "8"})
+EXPIRED = event("ERROR", code=410)
+FORBIDDEN = Answer(403, {"message": "pods is forbidden"})
 
-    informer.start()
-    assert versions.has_changed.wait(60)
-    informer.stop()
-    informer.join(60)
 
-    assert server.listed[:2] == ["/apis/kubeflow.org/v2beta1/mpijobs", "/apis/kubeflow.org/v1/mpijobs"]
+class Scripted:
+    """An API server that answers lists and watches with what a test has written down, and then not at all."""
+
+    def __init__(self, *answers: object) -> None:
+        self._answers = list(answers)
+        self.informer: Informer | None = None
+        self.failing: list[bool] = []
+        """Whether the informer was failing, at each request."""
+        self.is_over = threading.Event()
+
+    def ask(self, _request: Request) -> Any:
+        assert self.informer is not None
+        self.failing.append(self.informer.failing_for() > 0)
+        if not self._answers:
+            self.is_over.set()
+            raise Away("no answer")
+        return self._answers.pop(0)
+
+    watch = ask
+
+
+REFUSED = Answer(500, {"message": "no"})
+BROKEN = event("ERROR", code=500, message="the decoder gave up")
+NONSENSE = Watch(b"no JSON")
+
+
+class TestAKindIsFailing:
+    @pytest.mark.parametrize(
+        ("answers", "failing"),
+        [
+            pytest.param([GOOD_LIST, *[REFUSED] * 3, BOOKMARK], "..###.", id="while its watch is refused"),
+            pytest.param([GOOD_LIST, *[BROKEN] * 3, BOOKMARK], "..###.", id="while its watch delivers an error"),
+            pytest.param([GOOD_LIST, *[NONSENSE] * 3, BOOKMARK], "..###.", id="while it delivers nonsense"),
+            pytest.param([UNDECODABLE, UNDECODABLE, GOOD_LIST], ".##.", id="until it can be listed"),
+            pytest.param([GOOD_LIST, EXPIRED, UNDECODABLE, UNDECODABLE], "...##", id="listed no longer"),
+            pytest.param([GOOD_LIST, Watch(), Answer(500, {}), Watch()], "...#.", id="not if the watch just ends"),
+            pytest.param([FORBIDDEN, FORBIDDEN], ".##", id="if it may not be read and must be"),
+        ],
+    )
+    def test_at_the_requests(self, answers: list[object], failing: str) -> None:
+        assert self.at_each_request(*answers) == failing
+
+    def test_but_not_while_it_is_missing(self) -> None:
+        resource = VERSIONS[1]
+        found = Found(resource, Unserved("the API server serves no MPIJob"), resource, optional=True)
+
+        assert self.at_each_request(UNDECODABLE, GOOD_LIST, source=found) == "..."
+
+    @staticmethod
+    def at_each_request(*answers: object, source: Fixed = PODS) -> str:
+        """# for each request at which the informer was failing. The last one is not answered."""
+        server = Scripted(*answers)
+        server.informer = informer(server, source, cache=Cache(), clock=later())
+        with running(server.informer, server.is_over):
+            pass
+        # After that it may have asked again.
+        return "".join(".#"[is_failing] for is_failing in server.failing[: len(answers) + 1])
+
+
+class Failing:
+    """An informer that has been failing for some time."""
+
+    def __init__(self, seconds: float, *, synced: bool = True) -> None:
+        self.resource = kinds.RESOURCES[kinds.POD]
+        self.problem = "unable to decode an object in etcd"
+        self.synced = threading.Event()
+        self._seconds = seconds
+        if synced:
+            self.synced.set()
+
+    def failing_for(self) -> float:
+        return self._seconds
+
+
+@pytest.mark.parametrize(
+    ("informer", "said"),
+    [
+        pytest.param(Failing(0.0), [], id="well"),
+        pytest.param(Failing(59.0), [], id="for less than a minute"),
+        pytest.param(
+            Failing(75.4),
+            ["pods could not be listed or watched for 75 s: unable to decode an object in etcd"],
+            id="for longer",
+        ),
+        pytest.param(Failing(75.4, synced=False), [], id="never listed, which is reported as such"),
+    ],
+)
+def test_a_failure_that_lasts_is_reported(informer: Failing, said: list[str]) -> None:
+    assert lasting_failures([cast(Informer, informer)]) == said

@@ -5,12 +5,12 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pytest
 
 from mpirt.controller.cluster.link import Away
-from mpirt.controller.cluster.questions import Output, Questions
+from mpirt.controller.cluster.questions import Output, PodExecutor, Questions
 from mpirt.controller.model.actions import Question
 from mpirt.controller.model.spec import JobKey
 from tests.unit.controller.jobs import NOON
@@ -19,7 +19,7 @@ BAD = JobKey("TrainingJob", "ml", "bad")
 GOOD = JobKey("TrainingJob", "vision", "good")
 
 
-class Pods:
+class Pods(PodExecutor):
     """Pods that can be asked: those of namespace ml don't answer until the deadline has come."""
 
     def __init__(self) -> None:
@@ -74,53 +74,6 @@ class TestPodsThatDoNotAnswer:
 
         assert ground.answered.get(timeout=20) == GOOD
         assert ground.questions.answers(GOOD)["uid-of-good-0"].sessions == 0
-
-    def test_are_asked_again_less_and_less_often(self, ground: Ground) -> None:
-        ground.questions.ask(BAD, of(BAD, 1))
-        ground.begun(1)
-        ground.now += timedelta(seconds=15)
-        ground.pods.deadline.set()
-        assert ground.answered.get(timeout=20) == BAD
-
-        pauses = []
-        for _ in range(8):
-            again = ground.questions.ask(BAD, of(BAD, 1))
-            assert again is not None
-            pauses.append((again - ground.now).total_seconds())
-            ground.pods.deadline.clear()
-            ground.now = again
-            ground.questions.ask(BAD, of(BAD, 1))
-            ground.begun(1)
-            ground.now += timedelta(seconds=15)
-            ground.pods.deadline.set()
-            assert ground.answered.get(timeout=20) == BAD
-
-        assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
-
-    def test_are_not_asked_once_they_stay(self, ground: Ground) -> None:
-        ground.questions.ask(BAD, of(BAD, 40))
-        asked = ground.begun(8)
-
-        ground.questions.ask(BAD, of(BAD, 8))
-        ground.pods.deadline.set()
-        for _ in range(8):
-            ground.answered.get(timeout=20)
-        ground.questions.ask(GOOD, of(GOOD, 1))
-
-        assert sorted(asked) == [f"bad-{n}" for n in range(8)]
-        assert ground.begun(1) == ["good-0"]
-
-    def test_are_forgotten_with_their_job(self, ground: Ground) -> None:
-        ground.questions.ask(BAD, of(BAD, 9))
-        ground.begun(8)
-
-        ground.questions.forget(BAD)
-        ground.pods.deadline.set()
-        ground.questions.ask(GOOD, of(GOOD, 1))
-
-        assert ground.begun(1) == ["good-0"]
-        assert ground.answered.get(timeout=20) == GOOD
-        assert ground.questions.answers(BAD) == {}
 
 
 class TestAQuestion:

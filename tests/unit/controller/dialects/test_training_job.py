@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.dialects.scalers import read_scaler
-from mpirt.controller.dialects.training_job import TRAINING, phase_of, read_status, write_status
+from mpirt.controller.dialects.training_job import TRAINING, phase_of, read_scaler, read_status
 from mpirt.controller.model.conditions import Condition, JobStatus, Type
 from mpirt.controller.model.objectnames import PATIENCE_ANNOTATION
 from mpirt.controller.model.roster import Change, Drain, Roster, Source, read_roster, write_roster
@@ -125,7 +124,7 @@ class TestTheStatus:
         }
         status = JobStatus(conditions, roster=Roster(("w-0",), 0, 1), running=("w-0",), written=NOON)
 
-        written = write_status(status, KEY)
+        written = TRAINING.write_status(status, KEY)
 
         assert written["conditions"][0]["reason"] == "TrainingJobRunning"  # type: ignore[index]
         assert read_status(written) == status

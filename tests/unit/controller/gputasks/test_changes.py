@@ -11,6 +11,14 @@ from tests.unit.controller.gputasks.taskworld import CHECKPOINTABLE, TaskWorld, 
 from tests.unit.controller.world import writes
 
 
+@pytest.fixture
+def world() -> TaskWorld:
+    """A task that runs."""
+    world = TaskWorld()
+    world.start()
+    return world
+
+
 class TestAChange:
     def test_a_pod_that_waits_is_created_again(self) -> None:
         world = TaskWorld()
@@ -50,9 +58,7 @@ class TestAChange:
         assert isinstance(deletion, Delete)
         assert deletion.version == "7"
 
-    def test_a_change_of_a_task_that_runs_is_reported_and_its_pod_left_alone(self) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_a_change_of_a_task_that_runs_is_reported_and_its_pod_left_alone(self, world: TaskWorld) -> None:
         world.change(memory="32Gi")
 
         assert writes(world.settle()) == ["tell GPUTaskOutdated", "status"]
@@ -63,9 +69,7 @@ class TestAChange:
         )
         assert world.why() == ("Running", "GPUTaskRunning")
 
-    def test_the_condition_is_gone_when_the_change_is_undone(self) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_the_condition_is_gone_when_the_change_is_undone(self, world: TaskWorld) -> None:
         world.change(memory="32Gi")
         world.settle()
         world.change(memory="16Gi")
@@ -73,9 +77,7 @@ class TestAChange:
 
         assert [row["type"] for row in world.status["conditions"]] == ["Running"]
 
-    def test_an_invalid_change_of_a_task_that_runs_is_told(self) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_an_invalid_change_of_a_task_that_runs_is_told(self, world: TaskWorld) -> None:
         world.change(memory="16gi")
         world.settle()
 

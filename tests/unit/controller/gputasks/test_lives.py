@@ -16,6 +16,14 @@ def foreign(**metadata: object) -> Body:
     return {"kind": "Pod", "metadata": {"name": "train", "namespace": "ml", **metadata}, "spec": {}, "status": {}}
 
 
+@pytest.fixture
+def world() -> TaskWorld:
+    """A task that runs."""
+    world = TaskWorld()
+    world.start()
+    return world
+
+
 class TestAnUndisturbedTask:
     def test_its_pod_is_created_then_this_is_reported(self) -> None:
         world = TaskWorld()
@@ -23,25 +31,17 @@ class TestAnUndisturbedTask:
         assert writes(world.settle()) == ["create Pod", "tell GPUTaskPodCreated", "status"]
         assert world.why() == ("Pending", "GPUTaskPending")
 
-    def test_it_costs_seven_writes(self) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_it_costs_seven_writes(self, world: TaskWorld) -> None:
         world.ends(0)
         world.settle()
 
         assert world.writes == 7
         assert world.told() == ["GPUTaskPodCreated", "GPUTaskRunning", "GPUTaskSucceeded"]
 
-    def test_nothing_is_written_while_nothing_happens(self) -> None:
-        world = TaskWorld()
-        world.start()
-
+    def test_nothing_is_written_while_nothing_happens(self, world: TaskWorld) -> None:
         assert world.later(3600) == []
 
-    def test_the_status_of_a_task_has_the_node_and_the_time_of_its_start(self) -> None:
-        world = TaskWorld()
-        world.start()
-
+    def test_the_status_of_a_task_has_the_node_and_the_time_of_its_start(self, world: TaskWorld) -> None:
         assert {name: world.status[name] for name in ("phase", "podName", "podUID", "nodeName", "startTime")} == {
             "phase": "Running",
             "podName": "train",
@@ -51,9 +51,7 @@ class TestAnUndisturbedTask:
         }
         assert world.condition("Running") == (True, "GPUTaskRunning", "pod train runs on node node-1")
 
-    def test_its_success_is_reported_with_the_time_of_its_end(self) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_its_success_is_reported_with_the_time_of_its_end(self, world: TaskWorld) -> None:
         world.ends(0)
         world.settle()
 
@@ -93,35 +91,29 @@ class TestFailures:
             ),
         ],
     )
-    def test_a_task_that_ends_by_itself_has_failed(self, code: int, reason: str, said: str, message: str) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_a_task_that_ends_by_itself_has_failed(
+        self, world: TaskWorld, code: int, reason: str, said: str, message: str
+    ) -> None:
         world.ends(code, reason, message="no data")
         world.settle()
 
         assert world.why() == ("Failed", said)
         assert world.condition("Failed") == (True, said, f"pod train: container gpu-task {message}")
 
-    def test_its_templates_deadline_is_its_end(self) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_its_templates_deadline_is_its_end(self, world: TaskWorld) -> None:
         world.pod_is("Failed", reason="DeadlineExceeded", message="Pod was active too long")
         world.settle()
 
         assert world.why() == ("Failed", "GPUTaskDeadlineExceeded")
 
-    def test_a_pod_that_has_failed_without_a_word_is_the_end(self) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_a_pod_that_has_failed_without_a_word_is_the_end(self, world: TaskWorld) -> None:
         world.pod_is("Failed")
         world.settle()
 
         assert world.why() == ("Failed", "GPUTaskFailed")
 
     @pytest.mark.parametrize("code", [0, 1])
-    def test_an_end_is_final_whatever_becomes_of_the_pod(self, code: int) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_an_end_is_final_whatever_becomes_of_the_pod(self, world: TaskWorld, code: int) -> None:
         world.ends(code)
         world.settle()
         world.goes()
@@ -132,9 +124,7 @@ class TestFailures:
         world.change(cpu="2")
         assert world.settle() == []
 
-    def test_a_pod_that_has_ended_and_is_gone_between_two_looks_is_the_end(self) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_a_pod_that_has_ended_and_is_gone_between_two_looks_is_the_end(self, world: TaskWorld) -> None:
         world.ends(0)
         world.goes()
 

@@ -11,6 +11,14 @@ from tests.unit.controller.pods import lost, running
 from tests.unit.controller.world import writes
 
 
+@pytest.fixture
+def world() -> TaskWorld:
+    """A task that runs."""
+    world = TaskWorld()
+    world.start()
+    return world
+
+
 class TestALostPod:
     @pytest.mark.parametrize(
         ("disruption", "reason"),
@@ -21,9 +29,7 @@ class TestALostPod:
             ("", "GPUTaskPodDeleted"),
         ],
     )
-    def test_a_task_whose_pod_is_deleted_runs_again(self, disruption: str, reason: str) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_a_task_whose_pod_is_deleted_runs_again(self, world: TaskWorld, disruption: str, reason: str) -> None:
         world.is_to_go(disruption)
 
         assert writes(world.settle()) == [f"tell {reason}", "status"]
@@ -33,9 +39,7 @@ class TestALostPod:
         world.goes()
         assert writes(world.settle()) == ["create Pod"]
 
-    def test_a_process_that_ends_well_on_request_has_not_succeeded(self) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_a_process_that_ends_well_on_request_has_not_succeeded(self, world: TaskWorld) -> None:
         world.is_to_go("PreemptionByScheduler")
         world.ends(0)
         world.settle()
@@ -46,9 +50,7 @@ class TestALostPod:
             "the task runs again"
         )
 
-    def test_an_end_before_the_deletion_counts(self) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_an_end_before_the_deletion_counts(self, world: TaskWorld) -> None:
         world.ends(0)
         world.seconds += 1
         world.is_to_go()
@@ -64,9 +66,9 @@ class TestALostPod:
             ("NodeShutdown", "GPUTaskPodFailed"),
         ],
     )
-    def test_a_pod_that_its_node_has_ended_makes_way_for_another(self, reason: str, said: str) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_a_pod_that_its_node_has_ended_makes_way_for_another(
+        self, world: TaskWorld, reason: str, said: str
+    ) -> None:
         world.pod_is("Failed", node="node-1", reason=reason, message="The node was low on memory.")
 
         assert writes(world.settle()) == [f"tell {said}", "status", "delete Pod", "create Pod"]
@@ -78,9 +80,9 @@ class TestALostPod:
             pytest.param(137, "ContainerStatusUnknown", id="of the kubelet"),
         ],
     )
-    def test_a_pod_whose_node_has_restarted_makes_way_for_another(self, code: int, reason: str) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_a_pod_whose_node_has_restarted_makes_way_for_another(
+        self, world: TaskWorld, code: int, reason: str
+    ) -> None:
         world.ends(code, reason)
 
         assert writes(world.settle()) == ["tell GPUTaskNodeLost", "status", "delete Pod", "create Pod"]
@@ -88,9 +90,7 @@ class TestALostPod:
             f"pod train was lost with its node node-1 ({reason}); the task runs again"
         )
 
-    def test_a_pod_that_its_node_ends_makes_way_for_another(self) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_a_pod_that_its_node_ends_makes_way_for_another(self, world: TaskWorld) -> None:
         world.pod["status"]["conditions"].append(
             {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
         )
@@ -98,9 +98,7 @@ class TestALostPod:
 
         assert writes(world.settle()) == ["tell GPUTaskEvicted", "status", "delete Pod", "create Pod"]
 
-    def test_a_loss_is_reported_once_before_the_pod_is_deleted(self) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_a_loss_is_reported_once_before_the_pod_is_deleted(self, world: TaskWorld) -> None:
         world.pod_is("Failed", node="node-1", reason="Evicted", message="disk")
         for action in world.plan().actions:
             if not isinstance(action, Delete):
@@ -108,9 +106,7 @@ class TestALostPod:
 
         assert writes(world.plan().actions) == ["delete Pod"]
 
-    def test_a_pod_that_vanished_between_two_looks_is_created_again(self) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_a_pod_that_vanished_between_two_looks_is_created_again(self, world: TaskWorld) -> None:
         world.goes()
         world.forget()
 
@@ -119,10 +115,8 @@ class TestALostPod:
             "pod train is gone, and nothing shows how it ended; the task runs again"
         )
 
-    def test_a_pod_that_is_only_out_of_sight_runs_on(self) -> None:
+    def test_a_pod_that_is_only_out_of_sight_runs_on(self, world: TaskWorld) -> None:
         """Its labels were removed. The refusal to create another one shows that it is there."""
-        world = TaskWorld()
-        world.start()
         world.change(cpu="7")
         world.settle()
         pod = world.objects.pop(("Pod", "train"))
@@ -132,9 +126,7 @@ class TestALostPod:
         world.objects["Pod", "train"] = pod
         assert world.settle() == []
 
-    def test_its_losses_are_counted_and_its_next_pod_is_another(self) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_its_losses_are_counted_and_its_next_pod_is_another(self, world: TaskWorld) -> None:
         world.is_to_go()
         world.settle()
         world.goes()
@@ -147,9 +139,7 @@ class TestALostPod:
         assert world.status["startTime"] == time(70)
         assert world.told() == ["GPUTaskPodCreated", "GPUTaskRunning", "GPUTaskPodDeleted", "GPUTaskRunning"]
 
-    def test_a_node_that_is_unreachable_may_come_back(self) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_a_node_that_is_unreachable_may_come_back(self, world: TaskWorld) -> None:
         conditions = [
             {"type": kind, **(row if isinstance(row, dict) else {"status": row})} for kind, row in lost(70).items()
         ]
@@ -159,9 +149,7 @@ class TestALostPod:
 
         assert world.settle() == []
 
-    def test_a_pod_on_a_lost_node_is_forced_out_of_the_way(self) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_a_pod_on_a_lost_node_is_forced_out_of_the_way(self, world: TaskWorld) -> None:
         world.heard = -3600
         world.runs()
         world.pod["status"]["conditions"] = [
@@ -189,9 +177,7 @@ class TestALostPod:
         assert waits == [0, 10, 20, 40, 80, 160, 300, 300]
         assert world.told().count("GPUTaskPodFailed") == 8
 
-    def test_a_pod_that_has_run_for_long_is_replaced_at_once(self) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_a_pod_that_has_run_for_long_is_replaced_at_once(self, world: TaskWorld) -> None:
         for _ in range(12):
             world.seconds += 400
             world.is_to_go()
@@ -200,9 +186,7 @@ class TestALostPod:
             world.runs()
             world.settle()
 
-    def test_a_task_that_is_over_forces_nothing(self) -> None:
-        world = TaskWorld()
-        world.start()
+    def test_a_task_that_is_over_forces_nothing(self, world: TaskWorld) -> None:
         world.ends(0)
         world.seconds += 1
         world.is_to_go("DeletionByTaintManager")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpirt.controller.gputasks.pod import task_pod
-from mpirt.controller.gputasks.spec import parse
+from mpirt.controller.gputasks.spec import parse, task_pod
 from mpirt.controller.model.spec import Settings
 from tests.unit.controller.gputasks.taskworld import FIELDS, UID, gpu_task
 from tests.unit.controller.jobs import SETTINGS, Body

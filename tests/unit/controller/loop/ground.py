@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mpirt.controller.cluster.link import Away
-from mpirt.controller.cluster.questions import Output, Questions
+from mpirt.controller.cluster.questions import Output, PodExecutor, Questions
 from mpirt.controller.decisions.decide import JobPlanner
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.dialects.mpijob import MPI_JOB
@@ -25,8 +25,10 @@ from tests.unit.controller.trainings import TrainingWorld, training_job
 from tests.unit.controller.world import started
 
 
-class NoPods:
+class NoPods(PodExecutor):
     """Nothing runs in pods here."""
+
+    def __init__(self) -> None: ...
 
     def run(self, namespace: str, pod: str, container: str, command: tuple[str, ...], *, within: float) -> Output:
         raise Away(f"there is no {namespace}/{pod} {container} for {command} within {within}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mpirt.controller.loop.backoffs import EditLimits, Rejections
 from mpirt.controller.model.actions import Create, Patch, Rejection
 from mpirt.controller.model.spec import JobKey
@@ -11,10 +13,15 @@ KEY = JobKey("MPIJob", "ml", "train")
 NO = Rejection("Job", "abc", "no such field", final=True)
 
 
-def test_a_refusal_is_believed_for_half_a_minute() -> None:
-    rejections = Rejections()
-    rejections.remember(KEY, NO, NOON)
+@pytest.fixture
+def rejections() -> Rejections:
+    """A request was rejected at noon."""
+    made = Rejections()
+    made.remember(KEY, NO, NOON)
+    return made
 
+
+def test_a_refusal_is_believed_for_half_a_minute(rejections: Rejections) -> None:
     assert rejections.of(KEY, at(29)) == (NO,)
     assert rejections.next(KEY, at(29)) == at(30)
     assert rejections.of(KEY, at(30)) == ()
@@ -33,18 +40,14 @@ def test_each_repetition_is_believed_twice_as_long_up_to_ten_minutes() -> None:
     assert waits == [30, 60, 120, 240, 480, 600, 600]
 
 
-def test_another_question_has_an_answer_of_its_own() -> None:
-    rejections = Rejections()
-    rejections.remember(KEY, NO, NOON)
+def test_another_question_has_an_answer_of_its_own(rejections: Rejections) -> None:
     rejections.remember(KEY, Rejection("Job", "other", "no", final=True), at(20))
 
     assert [each.digest for each in rejections.of(KEY, at(25))] == ["abc", "other"]
     assert [each.digest for each in rejections.of(KEY, at(35))] == ["other"]
 
 
-def test_a_yes_makes_the_next_no_a_first_one() -> None:
-    rejections = Rejections()
-    rejections.remember(KEY, NO, NOON)
+def test_a_yes_makes_the_next_no_a_first_one(rejections: Rejections) -> None:
     rejections.accepted(KEY, "Job", "abc")
     rejections.accepted(JobKey("MPIJob", "ml", "other"), "Job", "abc")
     rejections.remember(KEY, NO, NOON)
@@ -52,9 +55,7 @@ def test_a_yes_makes_the_next_no_a_first_one() -> None:
     assert rejections.next(KEY, NOON) == at(30)
 
 
-def test_nothing_is_kept_of_a_job_that_is_gone() -> None:
-    rejections = Rejections()
-    rejections.remember(KEY, NO, NOON)
+def test_nothing_is_kept_of_a_job_that_is_gone(rejections: Rejections) -> None:
     rejections.forget(KEY)
     rejections.forget(KEY)
 
@@ -107,17 +108,29 @@ def fought(limits: EditLimits, edits: int) -> list[float]:
     return waits
 
 
-def test_the_first_edit_is_undone_at_once_and_each_later_one_after_twice_the_time_up_to_five_minutes() -> None:
-    limits = EditLimits()
-    limits.written(KEY, CREATE, NOON)
+@pytest.fixture
+def limits() -> EditLimits:
+    """The object was created at noon."""
+    made = EditLimits()
+    made.written(KEY, CREATE, NOON)
+    return made
 
+
+@pytest.fixture
+def fought_over(limits: EditLimits) -> EditLimits:
+    """Three edits in a row were undone."""
+    fought(limits, 3)
+    return limits
+
+
+def test_the_first_edit_is_undone_at_once_and_each_later_one_after_twice_the_time_up_to_five_minutes(
+    limits: EditLimits,
+) -> None:
     assert fought(limits, 12) == [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
     assert fought(limits, 100)[-1] == 300
 
 
-def test_the_edits_in_a_row_are_counted() -> None:
-    limits = EditLimits()
-    limits.written(KEY, CREATE, NOON)
+def test_the_edits_in_a_row_are_counted(limits: EditLimits) -> None:
     counts = []
     for second in range(3):
         counts.append(limits.times(KEY, PATCH, at(second)))
@@ -126,64 +139,41 @@ def test_the_edits_in_a_row_are_counted() -> None:
     assert counts == [1, 2, 3]
 
 
-def test_after_ten_minutes_of_quiet_an_edit_is_a_first_one() -> None:
-    limits = EditLimits()
-    limits.written(KEY, CREATE, NOON)
-    fought(limits, 3)
-
-    assert limits.times(KEY, PATCH, at(3 + 600)) == 1
-    assert limits.not_before(KEY, PATCH, at(3 + 600)) is None
+def test_after_ten_minutes_of_quiet_an_edit_is_a_first_one(fought_over: EditLimits) -> None:
+    assert fought_over.times(KEY, PATCH, at(3 + 600)) == 1
+    assert fought_over.not_before(KEY, PATCH, at(3 + 600)) is None
 
 
-def test_a_change_of_the_job_is_no_edit_and_waits_for_nothing() -> None:
-    limits = EditLimits()
-    limits.written(KEY, CREATE, NOON)
-    fought(limits, 3)
-
-    assert limits.not_before(KEY, CHANGE, at(3)) is None
-    assert limits.times(KEY, CHANGE, at(3)) == 0
-    limits.written(KEY, CHANGE, at(3))
-    assert limits.times(KEY, CHANGE, at(4)) == 1
+def test_a_change_of_the_job_is_no_edit_and_waits_for_nothing(fought_over: EditLimits) -> None:
+    assert fought_over.not_before(KEY, CHANGE, at(3)) is None
+    assert fought_over.times(KEY, CHANGE, at(3)) == 0
+    fought_over.written(KEY, CHANGE, at(3))
+    assert fought_over.times(KEY, CHANGE, at(4)) == 1
 
 
-def test_each_object_has_a_count_of_its_own() -> None:
-    limits = EditLimits()
-    limits.written(KEY, CREATE, NOON)
-    fought(limits, 3)
-
+def test_each_object_has_a_count_of_its_own(fought_over: EditLimits) -> None:
     for key, name in ((KEY, "other"), (JobKey("MPIJob", "ml", "other"), "train-config")):
-        assert limits.not_before(key, Patch("ConfigMap", name, (), "has drifted", "wanted"), at(3)) is None
+        assert fought_over.not_before(key, Patch("ConfigMap", name, (), "has drifted", "wanted"), at(3)) is None
 
 
-def test_an_object_that_was_made_anew_is_forgotten() -> None:
-    limits = EditLimits()
-    limits.written(KEY, CREATE, NOON)
-    fought(limits, 3)
+def test_an_object_that_was_made_anew_is_forgotten(fought_over: EditLimits) -> None:
+    fought_over.written(KEY, CREATE, at(3))
 
-    limits.written(KEY, CREATE, at(3))
-
-    assert limits.times(KEY, PATCH, at(4)) == 1
+    assert fought_over.times(KEY, PATCH, at(4)) == 1
 
 
-def test_a_job_that_is_gone_is_forgotten() -> None:
-    limits = EditLimits()
-    limits.written(KEY, CREATE, NOON)
-    fought(limits, 3)
-
+def test_a_job_that_is_gone_is_forgotten(fought_over: EditLimits) -> None:
     for _ in range(2):
-        limits.forget(KEY)
+        fought_over.forget(KEY)
 
-    assert limits.times(KEY, PATCH, at(4)) == 0
+    assert fought_over.times(KEY, PATCH, at(4)) == 0
 
 
-def test_each_field_has_a_count_of_its_own() -> None:
-    limits = EditLimits()
-    limits.written(KEY, CREATE, NOON)
-    fought(limits, 3)
+def test_each_field_has_a_count_of_its_own(fought_over: EditLimits) -> None:
     other = Patch("ConfigMap", "train-config", ({"op": "add", "path": "/data"},), "has drifted", "wanted")
 
-    assert limits.not_before(KEY, other, at(3)) is None
-    assert limits.times(KEY, other, at(3)) == 1
+    assert fought_over.not_before(KEY, other, at(3)) is None
+    assert fought_over.times(KEY, other, at(3)) == 1
 
 
 def test_an_object_that_follows_the_pods_is_patched_once_a_second_at_most() -> None:

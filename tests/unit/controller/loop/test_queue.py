@@ -13,6 +13,14 @@ def queue() -> Queue[str]:
     return Queue(lambda: 0.5, group=first_letter)
 
 
+@pytest.fixture
+def busy(queue: Queue[str]) -> Queue[str]:
+    """The same, whose key "a" is with a worker."""
+    queue.add("a")
+    queue.take(0)
+    return queue
+
+
 def first_letter(key: str) -> str:
     return key[0]
 
@@ -54,28 +62,22 @@ class TestTaking:
         assert queue.depth() == 1
         assert taken(queue) == ["a"]
 
-    def test_no_key_is_taken_by_two_at_a_time(self, queue: Queue[str]) -> None:
-        queue.add("a")
-        queue.take(0)
-        queue.add("a")
+    def test_no_key_is_taken_by_two_at_a_time(self, busy: Queue[str]) -> None:
+        busy.add("a")
 
-        assert queue.take(0) is None
+        assert busy.take(0) is None
 
-    def test_what_was_added_meanwhile_comes_again_when_it_is_given_back(self, queue: Queue[str]) -> None:
-        queue.add("a")
-        queue.take(0)
-        queue.add("a")
-        queue.done("a")
+    def test_what_was_added_meanwhile_comes_again_when_it_is_given_back(self, busy: Queue[str]) -> None:
+        busy.add("a")
+        busy.done("a")
 
-        assert taken(queue) == ["a"]
+        assert taken(busy) == ["a"]
 
-    def test_a_key_that_is_done_comes_no_more(self, queue: Queue[str]) -> None:
-        queue.add("a")
-        queue.take(0)
-        queue.done("a")
+    def test_a_key_that_is_done_comes_no_more(self, busy: Queue[str]) -> None:
+        busy.done("a")
 
-        assert queue.take(1000) is None
-        assert queue.next_date() is None
+        assert busy.take(1000) is None
+        assert busy.next_date() is None
 
 
 class TestDates:
@@ -102,14 +104,12 @@ class TestDates:
         assert taken(queue) == ["a"]
         assert queue.next_date() is None
 
-    def test_a_date_that_comes_while_somebody_has_the_key_is_not_lost(self, queue: Queue[str]) -> None:
-        queue.add("a")
-        queue.take(0)
-        queue.add_at("a", 5)
+    def test_a_date_that_comes_while_somebody_has_the_key_is_not_lost(self, busy: Queue[str]) -> None:
+        busy.add_at("a", 5)
 
-        assert queue.take(6) is None
-        queue.done("a")
-        assert queue.take(6) == "a"
+        assert busy.take(6) is None
+        busy.done("a")
+        assert busy.take(6) == "a"
 
     def test_dates_that_no_longer_count_do_not_pile_up(self, queue: Queue[str]) -> None:
         for _ in range(10_000):
@@ -155,14 +155,12 @@ class TestFailing:
 
             assert queue.failed("a", 0) == pytest.approx(FIRST_DELAY * share)
 
-    def test_what_was_added_meanwhile_waits_too(self, queue: Queue[str]) -> None:
-        queue.add("a")
-        queue.take(0)
-        queue.add("a")
-        queue.failed("a", 0)
+    def test_what_was_added_meanwhile_waits_too(self, busy: Queue[str]) -> None:
+        busy.add("a")
+        busy.failed("a", 0)
 
-        assert queue.take(FIRST_DELAY / 2) is None
-        assert queue.take(FIRST_DELAY) == "a"
+        assert busy.take(FIRST_DELAY / 2) is None
+        assert busy.take(FIRST_DELAY) == "a"
 
     @pytest.mark.parametrize("chance", [0.0, 1.0])
     def test_who_was_asked_to_wait_comes_no_sooner_whatever_happens(self, chance: float) -> None:
@@ -213,24 +211,20 @@ class TestMore:
             assert queue.take(0) == "b"
             queue.done("b")
 
-    def test_it_makes_the_next_failure_the_first(self, queue: Queue[str]) -> None:
-        queue.add("a")
-        queue.take(0)
-        queue.failed("a", 0)
-        queue.take(FIRST_DELAY)
-        queue.more("a")
-        queue.take(FIRST_DELAY)
+    def test_it_makes_the_next_failure_the_first(self, busy: Queue[str]) -> None:
+        busy.failed("a", 0)
+        busy.take(FIRST_DELAY)
+        busy.more("a")
+        busy.take(FIRST_DELAY)
 
-        assert queue.failed("a", FIRST_DELAY) == FIRST_DELAY
+        assert busy.failed("a", FIRST_DELAY) == FIRST_DELAY
 
 
 class TestChanging:
-    def test_who_was_changed_is_looked_at_again_at_once(self, queue: Queue[str]) -> None:
-        queue.add("a")
-        queue.take(0)
-        queue.changed("a", 0)
+    def test_who_was_changed_is_looked_at_again_at_once(self, busy: Queue[str]) -> None:
+        busy.changed("a", 0)
 
-        assert queue.take(0) == "a"
+        assert busy.take(0) == "a"
 
     def test_who_never_settles_is_looked_at_ever_more_seldom(self, queue: Queue[str]) -> None:
         queue.add("a")

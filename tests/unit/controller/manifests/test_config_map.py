@@ -17,6 +17,8 @@ SELECTOR = (
     "training.kubeflow.org/operator-name=mpi-operator,training.kubeflow.org/job-name=train,"
     "training.kubeflow.org/job-role=worker"
 )
+DISCOVER = f"mpirt-discover --selector {SELECTOR}"
+WORKS = {"runLauncherAsWorker": True}
 
 
 def data(**job: object) -> dict[str, str]:
@@ -33,28 +35,22 @@ def without_workers(**job: Any) -> dict[str, str]:
 
 class TestTheHostfile:
     @pytest.mark.parametrize(
-        ("mpi", "text"),
+        ("mpi", "slots", "text"),
         [
-            pytest.param("OpenMPI", "train-worker-0 slots=2\ntrain-worker-1 slots=2\n", id="Open MPI"),
-            pytest.param("Intel", "train-worker-0:2\ntrain-worker-1:2\n", id="Intel MPI"),
-            pytest.param("MPICH", "train-worker-0:2\ntrain-worker-1:2\n", id="MPICH"),
+            pytest.param("OpenMPI", 2, "train-worker-0 slots=2\ntrain-worker-1 slots=2\n", id="Open MPI"),
+            pytest.param("Intel", 2, "train-worker-0:2\ntrain-worker-1:2\n", id="Intel MPI"),
+            pytest.param("MPICH", 2, "train-worker-0:2\ntrain-worker-1:2\n", id="MPICH"),
+            pytest.param(
+                "OpenMPI", 0, "train-worker-0 slots=0\ntrain-worker-1 slots=0\n", id="Open MPI, no slots"
+            ),
+            pytest.param("MPICH", 0, "train-worker-0:0\ntrain-worker-1:0\n", id="MPICH, no slots"),
         ],
     )
-    def test_is_in_the_dialect_of_the_mpi(self, mpi: str, text: str) -> None:
-        assert data(mpiImplementation=mpi, slotsPerWorker=2)["hostfile"] == text
+    def test_is_in_the_dialect_of_the_mpi(self, mpi: str, slots: int, text: str) -> None:
+        assert data(mpiImplementation=mpi, slotsPerWorker=slots)["hostfile"] == text
 
     def test_begins_with_the_launcher_if_it_works_too(self) -> None:
         assert data(runLauncherAsWorker=True)["hostfile"].splitlines()[0] == "train-launcher slots=1"
-
-    @pytest.mark.parametrize(
-        ("mpi", "text"),
-        [
-            pytest.param("OpenMPI", "train-worker-0 slots=0\ntrain-worker-1 slots=0\n", id="Open MPI"),
-            pytest.param("MPICH", "train-worker-0:0\ntrain-worker-1:0\n", id="MPICH"),
-        ],
-    )
-    def test_has_no_slots_where_the_user_sets_0(self, mpi: str, text: str) -> None:
-        assert data(mpiImplementation=mpi, slotsPerWorker=0)["hostfile"] == text
 
     def test_of_a_job_without_workers_is_empty_or_names_the_launcher(self) -> None:
         assert without_workers()["hostfile"] == ""
@@ -91,25 +87,19 @@ class TestTheScripts:
 
         assert done == (7, "mpirt-rsh train-worker-0 echo 'a b'\n")
 
-    def test_discovery_asks_for_this_job(self, path: str) -> None:
-        done = self.run(data(slotsPerWorker=4)["discover_hosts.sh"], path)
-
-        assert done == (0, f"mpirt-discover --selector {SELECTOR} --slots 4\n")
-
-    def test_discovery_names_a_launcher_that_works_too_first(self, path: str) -> None:
-        done = self.run(data(runLauncherAsWorker=True)["discover_hosts.sh"], path)
-
-        assert done == (0, f"train-launcher:1\nmpirt-discover --selector {SELECTOR} --slots 1\n")
-
-    def test_and_nothing_at_all_if_the_workers_are_not_known(self, path: str) -> None:
-        done = self.run(data(runLauncherAsWorker=True)["discover_hosts.sh"], path, code=244)
-
-        assert done == (244, "")
-
-    def test_with_no_slots_discovery_leaves_the_number_to_the_workers(self, path: str) -> None:
-        done = self.run(data(slotsPerWorker=0, runLauncherAsWorker=True)["discover_hosts.sh"], path)
-
-        assert done == (0, f"train-launcher\nmpirt-discover --selector {SELECTOR}\n")
+    @pytest.mark.parametrize(
+        ("job", "code", "said"),
+        [
+            pytest.param({"slotsPerWorker": 4}, 0, f"{DISCOVER} --slots 4\n", id="asks for this job"),
+            pytest.param(WORKS, 0, f"train-launcher:1\n{DISCOVER} --slots 1\n", id="names the launcher first"),
+            pytest.param(WORKS, 244, "", id="says nothing if the workers are not known"),
+            pytest.param(
+                {**WORKS, "slotsPerWorker": 0}, 0, f"train-launcher\n{DISCOVER}\n", id="leaves the slots"
+            ),
+        ],
+    )
+    def test_discovery(self, path: str, job: dict[str, Any], code: int, said: str) -> None:
+        assert self.run(data(**job)["discover_hosts.sh"], path, code=code) == (code, said)
 
     @pytest.mark.parametrize(("works", "said"), [(True, "train-launcher:1\n"), (False, "")])
     def test_without_workers_nothing_is_listed(self, path: str, said: str, *, works: bool) -> None:

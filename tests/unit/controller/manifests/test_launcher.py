@@ -286,43 +286,51 @@ class TestItsEnvironment:
     }
     NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}  # noqa: RUF012  a literal
 
-    def test_for_open_mpi_of_both_kinds(self) -> None:
-        assert environment(slotsPerWorker=4) == {
-            **self.COMMON,
-            "OMPI_MCA_plm_rsh_agent": "/etc/mpi/kubexec.sh",
-            "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
-            "OMPI_MCA_orte_leave_session_attached": "1",
-            "OMPI_MCA_plm_rsh_num_concurrent": "100000",
-            "OMPI_MCA_orte_default_hostfile": "/etc/mpi/hostfile",
-            "OMPI_MCA_orte_set_default_slots": "4",
-            "PRTE_MCA_plm_ssh_agent": "/etc/mpi/kubexec.sh",
-            "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
-            "PRTE_MCA_prte_leave_session_attached": "1",
-            "PRTE_MCA_plm_ssh_num_concurrent": "100000",
-            "PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile",
-            "PRTE_MCA_prte_set_default_slots": "4",
-            **self.NO_GPU,
-        }
-
-    def test_for_mpich(self) -> None:
-        assert environment(mpiImplementation="MPICH") == {
-            **self.COMMON,
-            "HYDRA_LAUNCHER": "rsh",
-            "HYDRA_LAUNCHER_EXEC": "/etc/mpi/kubexec.sh",
-            "HYDRA_HOST_FILE": "/etc/mpi/hostfile",
-            **self.NO_GPU,
-        }
-
-    def test_for_intel_mpi(self) -> None:
-        assert environment(mpiImplementation="Intel", slotsPerWorker=2) == {
-            **self.COMMON,
-            "I_MPI_HYDRA_BOOTSTRAP": "rsh",
-            "I_MPI_HYDRA_BOOTSTRAP_EXEC": "/etc/mpi/kubexec.sh",
-            "I_MPI_HYDRA_HOST_FILE": "/etc/mpi/hostfile",
-            "I_MPI_PERHOST": "2",
-            "I_MPI_HYDRA_BRANCH_COUNT": "0",
-            **self.NO_GPU,
-        }
+    @pytest.mark.parametrize(
+        ("job", "variables"),
+        [
+            pytest.param(
+                {"slotsPerWorker": 4},
+                {
+                    "OMPI_MCA_plm_rsh_agent": "/etc/mpi/kubexec.sh",
+                    "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
+                    "OMPI_MCA_orte_leave_session_attached": "1",
+                    "OMPI_MCA_plm_rsh_num_concurrent": "100000",
+                    "OMPI_MCA_orte_default_hostfile": "/etc/mpi/hostfile",
+                    "OMPI_MCA_orte_set_default_slots": "4",
+                    "PRTE_MCA_plm_ssh_agent": "/etc/mpi/kubexec.sh",
+                    "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
+                    "PRTE_MCA_prte_leave_session_attached": "1",
+                    "PRTE_MCA_plm_ssh_num_concurrent": "100000",
+                    "PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile",
+                    "PRTE_MCA_prte_set_default_slots": "4",
+                },
+                id="Open MPI of both kinds",
+            ),
+            pytest.param(
+                {"mpiImplementation": "MPICH"},
+                {
+                    "HYDRA_LAUNCHER": "rsh",
+                    "HYDRA_LAUNCHER_EXEC": "/etc/mpi/kubexec.sh",
+                    "HYDRA_HOST_FILE": "/etc/mpi/hostfile",
+                },
+                id="MPICH",
+            ),
+            pytest.param(
+                {"mpiImplementation": "Intel", "slotsPerWorker": 2},
+                {
+                    "I_MPI_HYDRA_BOOTSTRAP": "rsh",
+                    "I_MPI_HYDRA_BOOTSTRAP_EXEC": "/etc/mpi/kubexec.sh",
+                    "I_MPI_HYDRA_HOST_FILE": "/etc/mpi/hostfile",
+                    "I_MPI_PERHOST": "2",
+                    "I_MPI_HYDRA_BRANCH_COUNT": "0",
+                },
+                id="Intel MPI",
+            ),
+        ],
+    )
+    def test_is_that_of_the_mpi(self, job: dict[str, Any], variables: dict[str, str]) -> None:
+        assert environment(**job) == {**self.COMMON, **variables, **self.NO_GPU}
 
     def test_a_launcher_that_works_too_keeps_its_gpus(self) -> None:
         assert environment(runLauncherAsWorker=True).keys().isdisjoint(self.NO_GPU)

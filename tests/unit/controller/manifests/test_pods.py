@@ -22,45 +22,30 @@ def ours(key: str) -> dict[str, Any]:
     return {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
 
 
-@pytest.mark.parametrize(
-    "given", [{}, {"tolerations": None}, {"tolerations": []}], ids=["missing", "null", "empty"]
-)
-def test_without_tolerations_both_are_added(given: dict[str, Any]) -> None:
-    assert with_tolerations(given) == [ours(NOT_READY), ours(UNREACHABLE)]
-
-
-def test_a_toleration_of_something_else_stays_and_comes_first() -> None:
-    gpu = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-
-    assert with_tolerations({"tolerations": [gpu]}) == [gpu, ours(NOT_READY), ours(UNREACHABLE)]
+BOTH = [ours(NOT_READY), ours(UNREACHABLE)]
+FOREVER = {"key": UNREACHABLE, "operator": "Exists", "effect": "NoExecute"}
 
 
 @pytest.mark.parametrize(
-    "own",
+    ("given", "added"),
     [
-        pytest.param({"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}, id="for 5 s"),
-        pytest.param({"operator": "Exists", "effect": "NoExecute"}, id="for ever"),
-        pytest.param({"operator": "Exists"}, id="every effect"),
-        pytest.param({"effect": "NoExecute"}, id="without an operator"),
-        pytest.param({}, id="by the key alone"),
+        pytest.param(None, BOTH, id="no tolerations"),
+        pytest.param([], BOTH, id="an empty list"),
+        pytest.param(
+            [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}], BOTH, id="of others"
+        ),
+        pytest.param([{**FOREVER, "tolerationSeconds": 5}], BOTH[:1], id="the user's own, for 5 s"),
+        pytest.param([FOREVER], BOTH[:1], id="the user's own, for ever"),
+        pytest.param([{"key": UNREACHABLE, "operator": "Exists"}], BOTH[:1], id="the user's own, of every effect"),
+        pytest.param([{"key": UNREACHABLE, "effect": "NoExecute"}], BOTH[:1], id="without an operator"),
+        pytest.param([{"key": UNREACHABLE}], BOTH[:1], id="by the key alone"),
+        pytest.param([{"operator": "Exists"}], [], id="of everything"),
+        pytest.param([{**FOREVER, "effect": "NoSchedule"}], BOTH, id="of being scheduled there, not of staying"),
     ],
 )
-def test_the_users_own_toleration_of_a_taint_wins(own: dict[str, Any]) -> None:
-    own = {"key": UNREACHABLE, **own}
-
-    assert with_tolerations({"tolerations": [own]}) == [own, ours(NOT_READY)]
-
-
-def test_a_pod_that_tolerates_everything_gets_nothing_added() -> None:
-    everything = {"operator": "Exists"}
-
-    assert with_tolerations({"tolerations": [everything]}) == [everything]
-
-
-def test_a_toleration_of_scheduling_there_is_none_of_staying_there() -> None:
-    own = {"key": UNREACHABLE, "operator": "Exists", "effect": "NoSchedule"}
-
-    assert with_tolerations({"tolerations": [own]}) == [own, ours(NOT_READY), ours(UNREACHABLE)]
+def test_taints_of_lost_nodes_are_tolerated_after_what_the_user_tolerates(given: Any, added: list[Any]) -> None:
+    assert with_tolerations({"tolerations": given}) == [*(given or []), *added]
+    assert with_tolerations({}) == BOTH
 
 
 @pytest.mark.parametrize(
@@ -154,17 +139,22 @@ def test_how_many_start_together(policy: dict[str, Any], job: dict[str, Any], le
 
 
 class TestMembers:
-    def test_both_templates_become_members_of_the_plugins_group(self) -> None:
-        for pod in (worker_template(parsed(), PLUGIN), launcher_template(parsed(), PLUGIN)):
-            assert pod["metadata"]["labels"][POD_GROUP] == "train"
-            assert GROUP_NAME not in pod["metadata"]["annotations"]
-            assert pod["spec"]["schedulerName"] == "co"
-
-    def test_both_templates_become_members_of_volcanos_group(self) -> None:
-        for pod in (worker_template(parsed(), VOLCANO), launcher_template(parsed(), VOLCANO)):
-            assert pod["metadata"]["annotations"][GROUP_NAME] == "train"
-            assert POD_GROUP not in pod["metadata"]["labels"]
-            assert pod["spec"]["schedulerName"] == "volcano"
+    @pytest.mark.parametrize(
+        ("settings", "labels", "annotations"),
+        [
+            pytest.param(PLUGIN, {POD_GROUP: "train"}, {}, id="of the plugin's"),
+            pytest.param(VOLCANO, {}, {GROUP_NAME: "train"}, id="of Volcano's"),
+        ],
+    )
+    def test_both_templates_become_members_of_the_group(
+        self, settings: Settings, labels: dict[str, str], annotations: dict[str, str]
+    ) -> None:
+        for pod in (worker_template(parsed(), settings), launcher_template(parsed(), settings)):
+            metadata = pod["metadata"]
+            assert {name: metadata["labels"][name] for name in metadata["labels"] if name == POD_GROUP} == labels
+            found = {name: text for name, text in metadata["annotations"].items() if name == GROUP_NAME}
+            assert found == annotations
+            assert pod["spec"]["schedulerName"] == settings.gang
 
     def test_without_a_gang_scheduler_nothing_is_set(self) -> None:
         policy = {"schedulingPolicy": {"minAvailable": 3, "queue": "gpu", "minResources": {"cpu": "2"}}}

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from mpirt.controller.model.actions import Action, Done, Unavailable
+from mpirt.controller.model.actions import Action, Done, Outcome, Unavailable
 from mpirt.controller.monitoring.logs import FORMS, LineLog
 from mpirt.controller.monitoring.metrics import Metrics
 from tests.unit.controller.jobs import NOON
@@ -50,33 +50,32 @@ def counted(metrics: Metrics) -> dict[str, float]:
     return {name.removeprefix(prefix).removesuffix("_total"): float(value) for name, value in lines}
 
 
-def of_life(kind: str, reason: str = "") -> list[Action]:
+def of_life(kind: str, reason: str) -> list[Action]:
     world = started()
     world.finish(kind, reason=reason)
     world.later(10)
     return world.done
 
 
-def test_a_job_that_succeeds() -> None:
+DONE, AWAY = Done(), Unavailable("no answer")
+
+
+@pytest.mark.parametrize(
+    ("lives", "came", "counts"),
+    [
+        pytest.param([("Complete", "")], DONE, (1, 1, 0), id="success"),
+        pytest.param(
+            [("Failed", "BackoffLimitExceeded"), ("Failed", "DeadlineExceeded")], DONE, (2, 0, 2), id="failures"
+        ),
+        pytest.param([("Complete", "")], AWAY, (0, 0, 0), id="not written"),
+    ],
+)
+def test_jobs_are_counted_when_their_status_is_written(
+    lives: list[tuple[str, str]], came: Outcome, counts: tuple[int, int, int]
+) -> None:
     metrics = Metrics()
-    for action in of_life("Complete"):
-        metrics.acted(action, Done())
+    for life in lives:
+        for action in of_life(*life):
+            metrics.acted(action, came)
 
-    assert counted(metrics) == {"created": 1, "successful": 1, "failed": 0}
-
-
-def test_a_job_that_fails_for_whatever_reason() -> None:
-    metrics = Metrics()
-    for reason in ("BackoffLimitExceeded", "DeadlineExceeded"):
-        for action in of_life("Failed", reason):
-            metrics.acted(action, Done())
-
-    assert counted(metrics) == {"created": 2, "successful": 0, "failed": 2}
-
-
-def test_a_status_that_could_not_be_written_is_not_counted() -> None:
-    metrics = Metrics()
-    for action in of_life("Complete"):
-        metrics.acted(action, Unavailable("no answer"))
-
-    assert counted(metrics) == {"created": 0, "successful": 0, "failed": 0}
+    assert counted(metrics) == dict(zip(("created", "successful", "failed"), counts, strict=True))

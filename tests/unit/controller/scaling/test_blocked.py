@@ -8,7 +8,7 @@ import pytest
 
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller.jobs import Body
-from tests.unit.controller.trainings import TrainingWorld, pods_of, running_job, training_job
+from tests.unit.controller.trainings import TrainingWorld, pods_of, running_job
 
 QUOTA = "exceeded quota: gpus, requested: pods=1, used: pods=4, limited: pods=4"
 
@@ -27,6 +27,14 @@ def stranger(world: TrainingWorld, number: int, owner: str = "", **metadata: Any
         **metadata,
     }
     return world.put({"kind": "Pod", "metadata": head, "spec": {}, "status": {"phase": "Running"}})
+
+
+@pytest.fixture
+def world() -> TrainingWorld:
+    """A job that runs with two workers, and a pod that has the name of the next one."""
+    world = running_job(2)
+    stranger(world, 2)
+    return world
 
 
 class TestAPodThatHasTheNameOfAWorker:
@@ -67,9 +75,7 @@ class TestAPodThatHasTheNameOfAWorker:
 
         assert world.condition("Running")[1] == "ErrResourceExists"
 
-    def test_does_not_hide_the_end_of_another_worker(self) -> None:
-        world = running_job(2)
-        stranger(world, 2)
+    def test_does_not_hide_the_end_of_another_worker(self, world: TrainingWorld) -> None:
         world.scale(3)
 
         world.vanishes("elastic-worker-1")
@@ -104,9 +110,9 @@ class TestAPodThatHasTheNameOfAWorker:
         assert world.pod("elastic-worker-2") is pod
         assert world.later(3600) == []
 
-    def test_is_named_by_a_scale_out_that_fails_because_of_it_and_its_worker_is_never_created(self) -> None:
-        world = running_job(2)
-        stranger(world, 2)
+    def test_is_named_by_a_scale_out_that_fails_because_of_it_and_its_worker_is_never_created(
+        self, world: TrainingWorld
+    ) -> None:
         world.scale_out(2, timeout=30)
 
         world.later(31)
@@ -119,9 +125,7 @@ class TestAPodThatHasTheNameOfAWorker:
         del world.objects["Pod", "elastic-worker-2"]
         assert pods_of(world.later(60)) == []
 
-    def test_is_followed_by_the_worker_when_it_is_gone(self) -> None:
-        world = running_job(2)
-        stranger(world, 2)
+    def test_is_followed_by_the_worker_when_it_is_gone(self, world: TrainingWorld) -> None:
         world.scale(3)
 
         del world.objects["Pod", "elastic-worker-2"]
@@ -155,21 +159,6 @@ class TestAQuotaThatRefusesWorkers:
     @staticmethod
     def refusing(world: TrainingWorld) -> None:
         world.refuse["Pod"] = Rejection("Pod", "", QUOTA, final=False)
-
-    def test_one_refusal_counts_for_all_workers_of_the_same_template(self) -> None:
-        world = TrainingWorld(training_job(replicas=60, most=60))
-        for action in world.plan().actions:
-            world.carry_out(action)
-        self.refusing(world)
-
-        done = world.settle()
-
-        assert pods_of(done) == ["create elastic-worker-0"]
-        assert world.condition("Running") == (
-            False,
-            "TrainingJobRefused",
-            f"0 of 60 workers are Ready: elastic-worker-0 and 59 more can't be created: {QUOTA}",
-        )
 
     def test_a_refusal_is_reported_while_the_launcher_runs(self) -> None:
         world = running_job(2)

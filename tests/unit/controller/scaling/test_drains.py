@@ -32,6 +32,15 @@ def spread(world: TrainingWorld) -> None:
         world.pod(name)["spec"]["nodeName"] = f"node-of-{name.rpartition('-')[2]}"
 
 
+@pytest.fixture
+def world() -> TrainingWorld:
+    """A job that runs, and one of its two workers is on a node that is about to go."""
+    world = running()
+    world.nodes["node-of-1"] = SPOT
+    world.settle()
+    return world
+
+
 class TestAWorkerOnSuchANode:
     def test_is_no_host_any_more_and_another_one_is_created(self) -> None:
         world = running()
@@ -44,10 +53,7 @@ class TestAWorkerOnSuchANode:
         assert world.hosts() == ["elastic-worker-0:1", "elastic-worker-2:1"]
         assert (world.wanted(), world.replicas) == (["0", "2"], 2)
 
-    def test_goes_when_nothing_runs_in_it(self) -> None:
-        world = running()
-        world.nodes["node-of-1"] = SPOT
-        world.settle()
+    def test_goes_when_nothing_runs_in_it(self, world: TrainingWorld) -> None:
         world.busy("elastic-worker-1")
         assert pods_of(world.later(60)) == []
 
@@ -56,10 +62,7 @@ class TestAWorkerOnSuchANode:
         assert pods_of(world.settle()) == ["delete elastic-worker-1"]
         assert world.status["scaling"].get("drains") is None
 
-    def test_goes_so_long_before_its_node_that_its_grace_period_fits_in(self) -> None:
-        world = running()
-        world.nodes["node-of-1"] = SPOT
-        world.settle()
+    def test_goes_so_long_before_its_node_that_its_grace_period_fits_in(self, world: TrainingWorld) -> None:
         world.busy("elastic-worker-1")
         assert pods_of(world.later(89)) == []
 
@@ -108,11 +111,7 @@ class TestAWorkerOnSuchANode:
             "elastic-worker-1 leaves: node node-of-1 has the taint spot; another worker takes its place",
         )
 
-    def test_that_dies_meanwhile_is_not_counted_as_a_failure(self) -> None:
-        world = running()
-        world.nodes["node-of-1"] = SPOT
-        world.settle()
-
+    def test_that_dies_meanwhile_is_not_counted_as_a_failure(self, world: TrainingWorld) -> None:
         world.vanishes("elastic-worker-1")
         world.settle()
 
@@ -160,10 +159,7 @@ class TestAllNodesAtOnce:
 
         assert world.held() == dict.fromkeys([f"elastic-worker-{number}" for number in range(3)], "NodeTaint")
 
-    def test_a_suspended_job_forgets_its_drains(self) -> None:
-        world = running()
-        world.nodes["node-of-1"] = SPOT
-        world.settle()
+    def test_a_suspended_job_forgets_its_drains(self, world: TrainingWorld) -> None:
         world.job["metadata"]["annotations"] = {"job-supervisor.kube-ai.io/job-suspended": "true"}
 
         done = writes(world.settle())

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mpirt.controller.model.actions import WriteStatus
 from tests.unit.controller.trainings import TrainingWorld, pods_of, running_job
+
+
+@pytest.fixture
+def world() -> TrainingWorld:
+    """A job that runs, with three workers."""
+    return running_job(3)
 
 
 class TestTheNumberOfReplicas:
@@ -25,16 +33,14 @@ class TestTheNumberOfReplicas:
         assert (world.wanted(), world.replicas) == (["0", "1"], 2)
         assert world.later(3600) == []
 
-    def test_workers_that_stay_in_use_go_after_five_minutes(self) -> None:
-        world = running_job(3)
+    def test_workers_that_stay_in_use_go_after_five_minutes(self, world: TrainingWorld) -> None:
         world.scale(2)
         world.busy("elastic-worker-2")
         assert pods_of(world.later(290)) == []
 
         assert pods_of(world.later(20)) == ["delete elastic-worker-2"]
 
-    def test_an_edit_back_keeps_the_workers(self) -> None:
-        world = running_job(3)
+    def test_an_edit_back_keeps_the_workers(self, world: TrainingWorld) -> None:
         world.scale(2)
 
         done = world.scale(3)
@@ -42,8 +48,7 @@ class TestTheNumberOfReplicas:
         assert pods_of(done) == ["patch elastic-worker-2"]
         assert (world.held(), world.wanted()) == ({}, ["0", "1", "2"])
 
-    def test_an_edit_while_a_scaler_works_is_carried_out_after_it(self) -> None:
-        world = running_job(3)
+    def test_an_edit_while_a_scaler_works_is_carried_out_after_it(self, world: TrainingWorld) -> None:
         world.scale_in(count=1)
         world.scale(5)
         world.idle("elastic-worker-2")
@@ -64,15 +69,13 @@ class TestTheNumberOfReplicas:
 
 
 class TestMarks:
-    def test_a_mark_of_another_writer_is_left_alone(self) -> None:
-        world = running_job(3)
+    def test_a_mark_of_another_writer_is_left_alone(self, world: TrainingWorld) -> None:
         world.pod("elastic-worker-1")["metadata"]["annotations"]["mpirt.dev/draining"] = "true"
 
         assert world.later(60) == []
         assert world.held() == {"elastic-worker-1": "true"}
 
-    def test_a_mark_that_was_removed_by_hand_is_set_again(self) -> None:
-        world = running_job(3)
+    def test_a_mark_that_was_removed_by_hand_is_set_again(self, world: TrainingWorld) -> None:
         world.scale_in(count=1)
         del world.pod("elastic-worker-2")["metadata"]["annotations"]["mpirt.dev/draining"]
 

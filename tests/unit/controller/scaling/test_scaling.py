@@ -10,6 +10,12 @@ from tests.unit.controller.trainings import TrainingWorld, pods_of, running_job
 from tests.unit.controller.world import writes
 
 
+@pytest.fixture
+def world() -> TrainingWorld:
+    """A job that runs, with three workers."""
+    return running_job(3)
+
+
 class TestScaleOut:
     def test_new_workers_are_no_hosts_until_all_of_them_are_ready(self) -> None:
         world = running_job()
@@ -90,8 +96,7 @@ class TestScaleOut:
 
 
 class TestScaleIn:
-    def test_a_worker_goes_only_when_nothing_runs_in_it(self) -> None:
-        world = running_job(3)
+    def test_a_worker_goes_only_when_nothing_runs_in_it(self, world: TrainingWorld) -> None:
         world.scale_in(count=1)
         assert world.held() == {"elastic-worker-2": "ScaleIn"}
         assert world.hosts() == ["elastic-worker-0:1", "elastic-worker-1:1"]
@@ -104,8 +109,7 @@ class TestScaleIn:
         assert world.outcome("in") == ("ScaleSucceeded", "removed elastic-worker-2")
         assert world.replicas == 2
 
-    def test_that_nothing_runs_is_written_down_before_the_pod_is_deleted(self) -> None:
-        world = running_job(3)
+    def test_that_nothing_runs_is_written_down_before_the_pod_is_deleted(self, world: TrainingWorld) -> None:
         world.scale_in(count=1)
         world.idle("elastic-worker-2")
 
@@ -113,8 +117,7 @@ class TestScaleIn:
 
         assert done[:2] == ["status", "delete Pod"]
 
-    def test_the_pods_own_grace_period_is_kept(self) -> None:
-        world = running_job(3)
+    def test_the_pods_own_grace_period_is_kept(self, world: TrainingWorld) -> None:
         world.scale_in(count=1)
         world.idle("elastic-worker-2")
 
@@ -162,8 +165,7 @@ class TestScaleIn:
         assert world.hosts() == [f"elastic-worker-{number}:1" for number in range(4)]
         assert (world.wanted(), world.replicas) == (["0", "1", "2", "3"], 4)
 
-    def test_with_force_they_go_at_the_time_limit(self) -> None:
-        world = running_job(3)
+    def test_with_force_they_go_at_the_time_limit(self, world: TrainingWorld) -> None:
         world.scale_in(count=1, timeout=60, force=True)
         world.busy("elastic-worker-2")
         assert pods_of(world.later(59)) == []
@@ -171,8 +173,7 @@ class TestScaleIn:
         assert pods_of(world.later(2)) == ["delete elastic-worker-2"]
         assert world.outcome("in")[0] == "ScaleSucceeded"
 
-    def test_its_deletion_gives_the_hosts_back(self) -> None:
-        world = running_job(3)
+    def test_its_deletion_gives_the_hosts_back(self, world: TrainingWorld) -> None:
         world.scale_in(count=1)
 
         del world.objects["ScaleIn", "in"]
@@ -180,8 +181,7 @@ class TestScaleIn:
         assert pods_of(world.settle()) == ["patch elastic-worker-2"]
         assert (world.held(), world.wanted(), world.replicas) == ({}, ["0", "1", "2"], 3)
 
-    def test_its_deletion_changes_nothing_once_the_workers_go(self) -> None:
-        world = running_job(3)
+    def test_its_deletion_changes_nothing_once_the_workers_go(self, world: TrainingWorld) -> None:
         world.scale_in(count=1)
         world.idle("elastic-worker-2")
         for action in world.plan().actions:
@@ -192,16 +192,14 @@ class TestScaleIn:
 
         assert (world.workers(), world.replicas) == (["elastic-worker-0", "elastic-worker-1"], 2)
 
-    def test_a_worker_that_has_not_started_is_not_asked(self) -> None:
-        world = running_job(3)
+    def test_a_worker_that_has_not_started_is_not_asked(self, world: TrainingWorld) -> None:
         world.pod("elastic-worker-2")["status"] = {"phase": "Pending", "conditions": []}
 
         done = world.scale_in(count=1)
 
         assert "delete elastic-worker-2" in pods_of(done)
 
-    def test_fields_without_effect_are_named_in_the_outcome(self) -> None:
-        world = running_job(3)
+    def test_fields_without_effect_are_named_in_the_outcome(self, world: TrainingWorld) -> None:
         world.scale_in(count=1)
         world.objects["ScaleIn", "in"]["spec"]["script"] = "/job/shrink.sh"
 
@@ -265,10 +263,8 @@ class TestInvalidScaleIns:
 class TestNamesThatAreNoWorkers:
     @pytest.mark.parametrize("name", ["elastic-worker-7", "other-worker-0", "elastic-worker-00", "typo"])
     def test_a_scale_in_of_a_name_that_no_worker_ever_had_fails_with_the_reason_unknown_worker(
-        self, name: str
+        self, world: TrainingWorld, name: str
     ) -> None:
-        world = running_job(3)
-
         world.scale_in(podNames=[name])
 
         condition = world.objects["ScaleIn", "in"]["status"]["conditions"][-1]
@@ -276,8 +272,7 @@ class TestNamesThatAreNoWorkers:
         assert condition["message"] == f"nothing was removed; no worker of the job is named {name}"
         assert ("Warning", "UnknownWorker", condition["message"]) in world.events
 
-    def test_a_scale_in_of_a_worker_that_has_left_before_succeeds(self) -> None:
-        world = running_job(3)
+    def test_a_scale_in_of_a_worker_that_has_left_before_succeeds(self, world: TrainingWorld) -> None:
         world.scale_in("first", podNames=["elastic-worker-2"])
         world.idle("elastic-worker-2")
         world.settle()
@@ -306,8 +301,7 @@ class TestNamesThatAreNoWorkers:
         )
         assert world.wanted() == ["0", "2"]
 
-    def test_an_unknown_name_beside_a_worker_that_has_left_before_fails_too(self) -> None:
-        world = running_job(3)
+    def test_an_unknown_name_beside_a_worker_that_has_left_before_fails_too(self, world: TrainingWorld) -> None:
         world.scale_in("first", podNames=["elastic-worker-2"])
         world.idle("elastic-worker-2")
         world.settle()
@@ -319,9 +313,7 @@ class TestNamesThatAreNoWorkers:
             "nothing was removed; no worker of the job is named typo; already gone or leaving: elastic-worker-2",
         )
 
-    def test_a_scale_in_may_name_a_worker_by_any_number_of_digits(self) -> None:
-        world = running_job(3)
-
+    def test_a_scale_in_may_name_a_worker_by_any_number_of_digits(self, world: TrainingWorld) -> None:
         world.scale_in(podNames=["elastic-worker-" + "1" * 5000])
 
         assert world.outcome("in")[0] == "ScaleFailed"

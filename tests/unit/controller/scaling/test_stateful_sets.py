@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mpirt.controller.model.actions import Answer
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, at, mpi_job
@@ -48,6 +50,15 @@ def idle(world: World, number: int) -> None:
     world.answers[uid] = Answer(world.now, 0, idle_since=at(world.seconds - 5))
 
 
+@pytest.fixture
+def world() -> World:
+    """A job that runs, and has been scaled from three workers to two."""
+    world = running()
+    scale(world, 2)
+    world.settle()
+    return world
+
+
 def test_the_highest_workers_stop_being_hosts_and_stay() -> None:
     world = running()
 
@@ -61,11 +72,7 @@ def test_the_highest_workers_stop_being_hosts_and_stay() -> None:
     assert world.get("Role")["rules"][0]["resourceNames"] == [f"train-worker-{number}" for number in range(3)]
 
 
-def test_the_stateful_set_shrinks_when_nothing_runs_in_them() -> None:
-    world = running()
-    scale(world, 2)
-    world.settle()
-
+def test_the_stateful_set_shrinks_when_nothing_runs_in_them(world: World) -> None:
     idle(world, 2)
     done = world.settle()
 
@@ -73,18 +80,11 @@ def test_the_stateful_set_shrinks_when_nothing_runs_in_them() -> None:
     assert "patch StatefulSet" in writes(done)
 
 
-def test_they_are_asked_whether_they_are_in_use() -> None:
-    world = running()
-    scale(world, 2)
-    world.settle()
-
+def test_they_are_asked_whether_they_are_in_use(world: World) -> None:
     assert [(one.pod, one.container) for one in world.plan().questions] == [("train-worker-2", "worker")]
 
 
-def test_it_shrinks_after_five_minutes_even_if_they_are_in_use() -> None:
-    world = running()
-    scale(world, 2)
-    world.settle()
+def test_it_shrinks_after_five_minutes_even_if_they_are_in_use(world: World) -> None:
     world.later(290)
     assert replicas(world) == 3
 
@@ -93,11 +93,7 @@ def test_it_shrinks_after_five_minutes_even_if_they_are_in_use() -> None:
     assert replicas(world) == 2
 
 
-def test_an_edit_back_makes_hosts_of_them_again() -> None:
-    world = running()
-    scale(world, 2)
-    world.settle()
-
+def test_an_edit_back_makes_hosts_of_them_again(world: World) -> None:
     scale(world, 3)
     done = world.settle()
 

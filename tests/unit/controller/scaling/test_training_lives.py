@@ -10,6 +10,14 @@ from tests.unit.controller.trainings import TrainingWorld, pods_of, training_job
 from tests.unit.controller.world import writes
 
 
+@pytest.fixture
+def world() -> TrainingWorld:
+    """A job that runs."""
+    world = TrainingWorld()
+    world.run()
+    return world
+
+
 class TestStart:
     def test_names_are_written_down_before_pods_are_created(self) -> None:
         world = TrainingWorld()
@@ -170,9 +178,7 @@ class TestWorkersThatDie:
 
 
 class TestTheEnd:
-    def test_workers_go_when_the_job_has_succeeded(self) -> None:
-        world = TrainingWorld()
-        world.run()
+    def test_workers_go_when_the_job_has_succeeded(self, world: TrainingWorld) -> None:
         world.objects["Pod", "elastic-launcher-1"]["status"]["phase"] = "Succeeded"
 
         world.finish(completionTime="2026-05-04T12:01:00Z")
@@ -194,9 +200,7 @@ class TestTheEnd:
 
         assert world.workers() == ["elastic-worker-0", "elastic-worker-1"]
 
-    def test_a_suspended_job_has_no_pods_and_a_resumed_one_has_new_ones(self) -> None:
-        world = TrainingWorld()
-        world.run()
+    def test_a_suspended_job_has_no_pods_and_a_resumed_one_has_new_ones(self, world: TrainingWorld) -> None:
         world.job["metadata"]["annotations"] = {"job-supervisor.kube-ai.io/job-suspended": "true"}
         world.settle()
         assert (world.status["phase"], world.workers()) == ("Suspended", [])
@@ -209,9 +213,7 @@ class TestTheEnd:
 
 
 class TestANewTemplate:
-    def test_while_the_job_runs_workers_are_replaced_one_by_one(self) -> None:
-        world = TrainingWorld()
-        world.run()
+    def test_while_the_job_runs_workers_are_replaced_one_by_one(self, world: TrainingWorld) -> None:
         world.job["spec"]["etReplicaSpecs"]["worker"]["template"] = template(container("worker", env=[]))
 
         world.later(3600)
@@ -231,9 +233,9 @@ class TestANewTemplate:
         assert world.held() == {}
         assert world.status["phase"] == "Running"
 
-    def test_a_worker_that_stays_in_use_goes_five_minutes_after_its_successor_is_ready(self) -> None:
-        world = TrainingWorld()
-        world.run()
+    def test_a_worker_that_stays_in_use_goes_five_minutes_after_its_successor_is_ready(
+        self, world: TrainingWorld
+    ) -> None:
         world.job["spec"]["etReplicaSpecs"]["worker"]["template"] = template(container("worker", env=[]))
         world.settle()
         world.ready("elastic-worker-2")
@@ -243,9 +245,7 @@ class TestANewTemplate:
 
         assert "delete elastic-worker-0" in pods_of(world.later(20))
 
-    def test_a_template_that_does_not_work_costs_no_worker(self) -> None:
-        world = TrainingWorld()
-        world.run()
+    def test_a_template_that_does_not_work_costs_no_worker(self, world: TrainingWorld) -> None:
         worker = world.job["spec"]["etReplicaSpecs"]["worker"]
         worker["template"] = template(container("worker", image="no/such:1"))
         world.settle()
