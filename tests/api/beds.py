@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -14,7 +15,7 @@ from queue import Queue
 from testbed.ground import Ground, Namespace
 from testbed.plane.plane import Plane
 from tests.api import controllers
-from tests.api.apiproxy import ApiProxy, Hold
+from tests.api.apiproxy import ApiProxy, Hold, Write
 from tests.api.controllers import Controller
 
 _REPLICAS = 2
@@ -109,3 +110,30 @@ def _bed(
         plane, cluster, folder, replicas=replicas, urls=urls, sees_nodes=sees_nodes, program=program
     )
     return Bed(made, proxy)
+
+
+# Who can't renew stops acting after as many seconds.
+DEADLINE = 8.0
+
+
+def is_for_job(write: Write) -> bool:
+    return write.kind != "leases"
+
+
+def made_twice(writes: Iterable[Write]) -> list[str]:
+    """Objects that the API server has made more than once."""
+    made = Counter(f"{write.kind} {write.name}" for write in writes if write.made_it)
+    return [name for name, count in made.items() if count > 1]
+
+
+def intruders(writes: Sequence[Write]) -> list[str]:
+    """Writes of processes that did not hold the lease when they wrote."""
+    found, holder, since = list[str](), "nobody", float("-inf")
+    for write in writes:
+        if is_for_job(write):
+            if write.sender != holder or write.at - since > DEADLINE:
+                found.append(f"{write} {write.name} by {write.sender}, {write.at - since:.1f} s after {holder}")
+        elif write.is_good:
+            holder = write.sender if write.content["spec"]["holderIdentity"] else "nobody"
+            since = write.at
+    return found

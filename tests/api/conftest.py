@@ -21,9 +21,6 @@ from tests.api import controllers
 from tests.api.controllers import Controller
 from tests.support.times import Times, summary
 
-# Before anybody imports it, so that its asserts say what there was.
-pytest.register_assert_rewrite("tests.api.outages")
-
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:

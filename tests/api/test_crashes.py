@@ -11,9 +11,8 @@ import pytest
 
 from testbed.ground import Ground
 from testbed.plane.plane import Plane
-from tests.api import kills
 from tests.api.beds import FreeBeds, beds
-from tests.api.crashes import LIFE, Course, Peace, live_disturbed, live_in_peace
+from tests.api.crashes import LIFE, Course, Peace, asked_kills, kill_parameters, live_disturbed, live_in_peace
 from tests.promises import promise
 
 # All lives are begun at once, and the first test waits for the first of them.
@@ -23,7 +22,7 @@ pytestmark = pytest.mark.timeout(1800)
 SIDE_BY_SIDE = 6
 PEACE = "no kill"
 
-KILLS = kills.parameters([(write,) for write in LIFE], each=1)
+KILLS = kill_parameters([(write,) for write in LIFE], each=1)
 
 Courses = dict[str, Future[Course]]
 
@@ -40,7 +39,7 @@ def courses(
     ):
         free, peace = FreeBeds(made), Peace()
         lives = {PEACE: pool.submit(peaceful, free, peace)}
-        writes = [write for (write,) in kills.asked(request, "write")]
+        writes = [write for (write,) in asked_kills(request, "write")]
         yield lives | {write: pool.submit(disturbed, free, peace, write) for write in writes}
 
 

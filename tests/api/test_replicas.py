@@ -24,9 +24,8 @@ from testbed.plane.plane import Plane
 from testbed.plane.stages import ENDS, NEVER
 from tests.api import controllers
 from tests.api.apiproxy import Hold, Where, Write
-from tests.api.beds import Bed, beds
+from tests.api.beds import Bed, beds, intruders, is_for_job, made_twice
 from tests.api.controllers import Replica, job_name
-from tests.api.leadership import intruders, is_for_job, made_twice
 from tests.promises import promise
 
 # Twenty seconds are promised; a machine that is busy with other things gets more.

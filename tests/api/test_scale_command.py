@@ -19,7 +19,7 @@ from tests.api import trainings
 from tests.api.apiproxy import Where
 from tests.api.beds import Bed, beds
 from tests.api.controllers import job_name
-from tests.api.scale_words import words
+from tests.api.scale_changes import words
 from tests.api.trainings import Training
 from tests.promises import promise
 

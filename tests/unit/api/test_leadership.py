@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.api.apiproxy import Write
-from tests.api.leadership import intruders, made_twice
+from tests.api.beds import intruders, made_twice
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/ml/leases"
 MAPS = "/api/v1/namespaces/ml/configmaps"
