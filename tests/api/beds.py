@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from queue import Queue
 
@@ -63,13 +62,18 @@ def beds(
     goes on as soon as it is started again. `sees_nodes`: whether they may read nodes.
     """
     program = (controllers.PROGRAM,) if has_lease else controllers.WITHOUT_A_LEASE
+
+    def one(proxy: ApiProxy) -> Bed:
+        urls = [proxy.open(name) for name in controllers.names(replicas)]
+        how = {"replicas": replicas, "urls": urls, "sees_nodes": sees_nodes, "program": program}
+        return Bed(controllers.install(plane, cluster, folder, **how), proxy)
+
     with ExitStack() as stack:
         proxies = [ApiProxy(plane.site) for _ in range(count)]
         for proxy in proxies:
             proxy.start()
             stack.callback(proxy.stop)
         with ThreadPoolExecutor(count) as pool:
-            one = partial(_bed, plane, cluster, folder, replicas, sees_nodes=sees_nodes, program=program)
             made = list(pool.map(one, proxies))
             try:
                 yield made
@@ -93,23 +97,6 @@ class FreeBeds:
             yield bed
         finally:
             self._free.put(bed)
-
-
-def _bed(
-    plane: Plane,
-    cluster: Ground,
-    folder: Path,
-    replicas: int,
-    proxy: ApiProxy,
-    *,
-    sees_nodes: bool,
-    program: Sequence[str],
-) -> Bed:
-    urls = [proxy.open(name) for name in controllers.names(replicas)]
-    made = controllers.install(
-        plane, cluster, folder, replicas=replicas, urls=urls, sees_nodes=sees_nodes, program=program
-    )
-    return Bed(made, proxy)
 
 
 # Who can't renew stops acting after as many seconds.

@@ -36,7 +36,6 @@ from tests.api.controllers import Controller, Replica
 from tests.api.gputasks import gpu_plane, ground_of
 from tests.api.straight import Straight
 from tests.api.victims import Took, Victim
-from tests.support.metrics import parse
 
 _EVERY = 0.5
 # The one of the Deployment's probe.
@@ -92,11 +91,9 @@ def _health(replica: Replica) -> str:
 def _look(replica: Replica, seen: Seen, stop: threading.Event) -> None:
     while not stop.wait(_EVERY):
         seen.health[_health(replica)] += 1
-        page = replica.page("/metrics")
-        if page:
-            scrape = parse(page)
-            seen.memory = max(seen.memory, scrape.value(_MEMORY))
-            seen.depth = max(seen.depth, scrape.value("mpirt_controller_queue_depth"))
+        scrape = replica.metrics()
+        seen.memory = max(seen.memory, scrape.value(_MEMORY))
+        seen.depth = max(seen.depth, scrape.value("mpirt_controller_queue_depth"))
 
 
 _ADVERSARY = "adversary"

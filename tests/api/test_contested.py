@@ -16,9 +16,8 @@ import pytest
 from mpirt.controller.cluster.link import connect
 from mpirt.controller.cluster.writes import Writer
 from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.messages.events import field_managers
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Conflict, Done, Patch, Refused, WriteStatus
+from mpirt.controller.model.actions import Conflict, Done, Patch, WriteStatus
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.monitoring.metrics import Metrics
 from testbed.ground import Namespace
@@ -145,18 +144,6 @@ class TestTheApiServersAnswer:
 
             assert isinstance(writer.carry_out(patch, JobKey("MPIJob", namespace.name, "it")), Conflict)
 
-    def test_to_a_patch_that_a_policy_denies_is_a_refusal_that_is_not_final(
-        self, namespace: Namespace, writer: Writer
-    ) -> None:
-        uid = config_map(namespace)["metadata"]["uid"]
-        guard = {"op": "test", "path": "/metadata/uid", "value": uid}
-        patch = Patch("ConfigMap", "it", (guard, {"op": "add", "path": "/data/a", "value": "c"}), "")
-        with no_config_map_is_changed_by(namespace, "admin", "it"):
-            came = writer.carry_out(patch, JobKey("MPIJob", namespace.name, "it"))
-
-        assert isinstance(came, Refused)
-        assert not came.final
-
     def test_to_a_status_of_an_older_version_is_a_conflict(self, namespace: Namespace, writer: Writer) -> None:
         namespace.kubectl.apply(job_object())
         body = namespace.kubectl.get("mpijobs.kubeflow.org", "it")
@@ -171,16 +158,6 @@ class TestTheApiServersAnswer:
             "MPIJob", "it", write.uid, {**status, "startTime": "2026-01-01T00:00:00Z"}, "", version=write.version
         )
         assert isinstance(writer.carry_out(later, key), Conflict)
-
-    def test_says_who_set_a_field(self, namespace: Namespace) -> None:
-        config_map(namespace)
-        change(namespace, "it", "--field-manager=autopilot")
-        body = namespace.kubectl.get("configmap", "it", "--show-managed-fields")
-        patch = Patch(
-            "ConfigMap", "it", ({"op": "test", "path": "/metadata/uid"}, {"op": "add", "path": "/data"}), ""
-        )
-
-        assert "autopilot" in field_managers(body, patch)
 
 
 def config_map(namespace: Namespace) -> dict[str, Any]:

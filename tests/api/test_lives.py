@@ -171,21 +171,6 @@ def test_a_finished_job_runs_again_by_the_deletion_of_its_launcher_job_where_it_
     until(again, within=WITHIN, what="another launcher, and its end", instead=job.status)
 
 
-@promise("Workers that a finished job keeps are not recreated, and go with the job.", of="MPIJob")
-def test_workers_that_a_finished_job_keeps_are_not_made_again_and_go_with_it(jobs: Namespace) -> None:
-    job = submit(jobs, job_name("kept"), "busybox", DONE, workers=2)
-    job.wait_for_end()
-    assert len(job.pods("worker")) == 2
-
-    job.namespace.kubectl("delete", "pod", f"{job.name}-worker-1", "--grace-period=1")
-    workers = ("get", "statefulset", f"{job.name}-worker", "--ignore-not-found", "--output=name")
-    until(lambda: not job.namespace.kubectl(*workers).stdout, within=WITHIN, what="no StatefulSet that misses it")
-    assert [pod["metadata"]["name"] for pod in job.pods("worker")] == [f"{job.name}-worker-0"]
-
-    job.namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name)
-    until(lambda: not job.pods("worker"), within=WITHIN, what="the worker that was kept to be gone")
-
-
 @promise("The time of activeDeadlineSeconds counts while workers are Pending, too.", of="MPIJob")
 def test_the_time_that_a_job_may_take_counts_while_its_workers_are_pending(jobs: Namespace) -> None:
     job = submit(

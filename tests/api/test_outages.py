@@ -1,8 +1,8 @@
 """
 The API server is away for half a minute, and five jobs, each at another point of its life, don't mind.
 
-What is done to the controller's writes at that moment is told by crashes.py's words for them. An API server that is
-killed refuses; one that is frozen takes what comes, and does it when it is thawed, however late that is.
+What is done to the controller's writes at that moment is told by crashes.py's words for them. An API server that
+is killed refuses; one that is frozen takes what comes, and does it when it is thawed, however late that is.
 """
 
 from __future__ import annotations

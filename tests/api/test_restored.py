@@ -70,17 +70,23 @@ OBJECTS = (
     "job/-launcher",
 )
 SLEEP = {"name": "more", "image": "none", "command": ["true"]}
+_NO_KEEPER = json.dumps([{"op": "remove", "path": "/binaryData"}])
 EDITS = (
     patched("another hostfile", "configmap/-config", "/data/hostfile", "elsewhere"),
+    patched("a file more", "configmap/-config", "/data/more", "x"),
+    patched("another keeper", "configmap/-config", "/binaryData/keeper-1-amd64", "AAAA"),
+    Edit("no keeper", "configmap/-config", "/binaryData", ("patch", "--type=json", f"--patch={_NO_KEEPER}")),
     labelled("no label of ours", "configmap/-config", "training.kubeflow.org/operator-name-"),
     labelled("a label gone", "serviceaccount/-launcher", "app-"),
     labelled("another job's label", "serviceaccount/-launcher", f"{_JOB_LABEL}=other"),
     patched("no rule", "role/-launcher", "/rules", []),
     patched("nobody bound", "rolebinding/-launcher", "/subjects", []),
+    patched("a port", "service/", "/spec/ports", [{"port": 22}]),
     patched("other pods", "service/", "/spec/selector", {"app": "another"}),
     labelled("another job's label", "service/", f"{_JOB_LABEL}=other"),
     patched("a container more", "statefulset/-worker", "/spec/template/spec/containers/-", SLEEP),
     Edit("scaled", "statefulset/-worker", "/spec/replicas", ("scale", "--replicas=1")),
+    patched("workers that roll no more", "statefulset/-worker", "/spec/updateStrategy", {"type": "OnDelete"}),
     Edit("no digest", "statefulset/-worker", _DIGEST, ("annotate", "mpirt.dev/template-")),
     patched("other ordinals", "statefulset/-worker", "/spec/ordinals", {"start": 5}),
     Edit("no digest", "job/-launcher", _DIGEST, ("annotate", "mpirt.dev/template-")),
