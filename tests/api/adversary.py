@@ -20,7 +20,7 @@ from mpirt.controller.model.objectnames import object_name, worker_name
 from tests.api import hostile_objects as hostile
 from tests.api.hostile_objects import HUGE, Body
 from tests.api.straight import MERGE, Straight
-from tests.api.trainings import scaler
+from tests.support.trainings import scaler
 
 JOB_KINDS: Mapping[str, str] = {
     "MPIJob": "/apis/kubeflow.org/v2beta1 mpijobs",

@@ -15,7 +15,7 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import HISTORY_ANNOTATION, job_labels, object_name, pod_labels
 from testbed.mpijobs import manifest
 from tests.api.gputasks import manifest as gpu_task
-from tests.api.trainings import training_job
+from tests.support.trainings import training_job
 
 Body = dict[str, Any]
 

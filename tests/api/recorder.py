@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from testbed.kube.errors import ClusterError
 from tests.api.straight import Straight
-from tests.api.trainings import GROUP
+from tests.support.trainings import GROUP
 
 Body = dict[str, Any]
 Answer = TypeVar("Answer")

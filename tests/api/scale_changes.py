@@ -17,7 +17,7 @@ from testbed.kube.kubectl import Kubectl
 from testbed.manifests import rather_on
 from testbed.plane import nodes
 from tests.api.apiproxy import Write
-from tests.api.trainings import Body, Training
+from tests.support.trainings import Body, Training
 
 
 def words(write: Write) -> str:

@@ -75,12 +75,7 @@ def test_a_change_that_a_policy_refuses_is_told_and_keeps_no_end_from_being_told
         user = f"system:serviceaccount:{namespace.name}:mpirt-controller"
         with no_config_map_is_changed_by(namespace, user, f"{job.name}-config"):
             change(namespace, f"{job.name}-config")
-            until(
-                lambda: job.condition("Running").get("reason") == "MPIJobRefused",
-                within=WITHIN,
-                what="MPIJobRefused",
-                instead=job.status,
-            )
+            job.wait_for_reason("MPIJobRefused")
             assert job.condition("Running")["status"] == "True"
             assert NOT_BY in job.condition("Running")["message"]
 
@@ -100,7 +95,7 @@ def test_a_launcher_job_that_a_queue_suspends_stays_suspended_until_the_queue_re
 
         # The controller looks at the job, and puts right what is its own.
         change(controller.namespace, f"{job.name}-config")
-        until(lambda: hostfile(job) != "edited", within=WITHIN, what="the hostfile to be put right")
+        until(lambda: job.hosts() != ["edited"], within=WITHIN, what="the hostfile to be put right")
 
         assert kubectl.get("job", f"{job.name}-launcher")["spec"]["suspend"] is True
         suspend(job, is_suspended=False)
@@ -113,7 +108,7 @@ def test_a_manager_that_edits_an_object_again_and_again_is_named(controller: Con
         job = one.job
         for _ in range(3):
             change(controller.namespace, f"{job.name}-config", "--field-manager=autopilot")
-            until(lambda: hostfile(job) != "edited", within=WITHIN, what="the hostfile to be put right")
+            until(lambda: job.hosts() != ["edited"], within=WITHIN, what="the hostfile to be put right")
 
         about = f"--field-selector=involvedObject.name={job.name},reason=MPIJobEditUndone"
         [event] = until(
@@ -183,8 +178,3 @@ def suspend(job: MpiJob, *, is_suspended: bool) -> None:
     patch = json.dumps({"spec": {"suspend": is_suspended}})
     words = ("--type=merge", f"--patch={patch}", "--field-manager=kueue")
     job.namespace.kubectl("patch", "job", f"{job.name}-launcher", *words)
-
-
-def hostfile(job: MpiJob) -> str:
-    found: str = job.namespace.kubectl.get("configmap", f"{job.name}-config")["data"]["hostfile"]
-    return found

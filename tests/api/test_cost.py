@@ -7,6 +7,7 @@ The controllers are this module's own, so that every request that they count is 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,11 @@ from testbed.kube.wait import until
 from testbed.mpijobs import MpiJob, manifest, submit
 from testbed.plane.plane import Plane
 from testbed.plane.stages import ENDS, NEVER
-from tests.api import controllers, trainings
+from tests.api import controllers
 from tests.api.beds import beds
 from tests.api.controllers import Controller
 from tests.promises import promise
-from tests.support import sizes
+from tests.support import sizes, trainings
 from tests.support.metrics import Scrape
 
 QUIET_SECONDS = 20.0
@@ -114,7 +115,7 @@ def test_an_elastic_jobs_start_and_its_changes_take_few_writes_each(
             counts.append(replica.metrics().writes())
 
     writes = {
-        what: after - before for what, before, after in zip(MOST_WRITES_FOR, counts, counts[1:], strict=True)
+        what: after - before for what, (before, after) in zip(MOST_WRITES_FOR, pairwise(counts), strict=True)
     }
     print(writes)
     assert {what: count for what, count in writes.items() if not 0 < count <= MOST_WRITES_FOR[what]} == {}

@@ -20,7 +20,7 @@ from testbed.mpijobs import MpiJob, manifest
 from testbed.plane import plane, shared
 from testbed.plane.plane import Plane
 from testbed.plane.stages import ENDS, NEVER
-from tests.api import controllers, trainings
+from tests.api import controllers
 from tests.api.controllers import Controller, job_name
 from tests.api.crds import (
     ARENA,
@@ -38,6 +38,7 @@ from tests.api.crds import (
 )
 from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, WITHIN, have, launcher
 from tests.promises import promise
+from tests.support import trainings
 
 # Of both versions, one is enough for each.
 pytestmark = pytest.mark.sample(1)

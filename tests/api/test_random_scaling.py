@@ -29,9 +29,9 @@ from tests.api.beds import Bed, beds, is_for_job, made_twice
 from tests.api.recorder import Recorder, Told, is_worker, recording
 from tests.api.scaling_laws import broken_limits, numbers_used_twice, unasked_deletions, wrong_choices
 from tests.api.straight import Denied, Straight
-from tests.api.trainings import GROUP, PLURALS, Body, scaler, training_job
 from tests.promises import promise
 from tests.support import sizes
+from tests.support.trainings import GROUP, PLURALS, Body, scaler, training_job
 
 # Several times what the longest way takes: workers that died are replaced after a while, which grows.
 WITHIN = 300.0

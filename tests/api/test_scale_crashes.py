@@ -20,7 +20,6 @@ from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
 from testbed.ground import Ground
 from testbed.kube.wait import until
 from testbed.plane.plane import Plane
-from tests.api import trainings
 from tests.api.apiproxy import Where, Write
 from tests.api.beds import COMES_WITHIN, Bed, FreeBeds, beds, made_twice
 from tests.api.controllers import job_name
@@ -29,8 +28,9 @@ from tests.api.recorder import Recorder, Told, is_worker, recording
 from tests.api.scale_changes import CHANGES, IN_PEACE_ONLY, Change, place, words
 from tests.api.states import SETTLES_WITHIN, State, lasting_difference, made_again, state
 from tests.api.straight import Straight
-from tests.api.trainings import Body, Training
 from tests.promises import promise
+from tests.support import trainings
+from tests.support.trainings import Body, Training
 
 _WORKERS = 3
 
@@ -101,7 +101,7 @@ class Course:
             return _is_at_rest((self.recorder.now("TrainingJob", self.job.name) or {}).get("status", {}), names)
 
         self.recorder.wait(
-            self.job.name, is_at_rest, within=COMES_WITHIN, what=" ".join(names), instead=self.job.around
+            self.job.name, is_at_rest, within=COMES_WITHIN, what=" ".join(names), instead=self.job.surroundings
         )
 
     def _is(self, write: Write, target: str) -> bool:

@@ -13,10 +13,12 @@ from mpirt import account
 from mpirt.account import Account
 from testbed.ground import Ground, Namespace
 from testbed.kube.wait import until
+from testbed.manifests import IDLE
 from testbed.mpijobs import MpiJob, submit
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.losing import last_messages
 from tests.promises import promise
+from tests.support.mpi_operator_examples import example
 
 ROOT = "--allow-run-as-root"
 OPENMPI = ("mpirun", ROOT, "-n", "2", "--map-by", "node", "hostname")
@@ -260,3 +262,72 @@ def _has_gpus(cluster: Ground, name: str) -> bool:
     path = f"/api/v1/nodes/{name}/status"
     done = cluster.kubectl("replace", "--raw", path, "--filename=-", stdin=json.dumps(node), check=False)
     return done.returncode == 0
+
+
+@promise("With launcherCreationPolicy AtStartup the launcher's pod waits for Ready workers.", of="MPIJob")
+@promise(
+    "A service account in the launcher's template is kept, and may start commands in the workers.", of="MPIJob"
+)
+def test_a_launcher_at_startup_is_there_before_its_workers_and_starts_its_ranks_by_its_own_account(
+    controller: Deployed,
+) -> None:
+    """A file makes its worker Ready."""
+    namespace, name = controller.namespace, job_name("early")
+    probe = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1, "timeoutSeconds": 10}
+    image = {"image": namespace.ground.image("openmpi4"), "imagePullPolicy": "IfNotPresent"}
+    idle = {"name": "mpi", "command": ["/bin/sh", "-c", IDLE], "readinessProbe": probe, **image}
+    namespace.kubectl.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": f"{name}-mine"}})
+    early = submit(
+        namespace,
+        name,
+        "openmpi4",
+        ("mpirun", "--allow-run-as-root", "-n", "1", "hostname"),
+        workers=1,
+        worker={"containers": [idle]},
+        launcher={"serviceAccountName": f"{name}-mine"},
+        launcherCreationPolicy="AtStartup",
+    )
+
+    early.wait_for_words(
+        f"init container mpirt-wait runs; 0 of 1 workers are Ready: {early.worker(0)}: container mpi runs but"
+    )
+    namespace.kubectl.execute(early.worker(0), "touch", "/tmp/ready")
+    early.wait_for_end()
+
+    [worker] = early.pods("worker")
+    [launcher] = early.pods("launcher")
+    ready = next(each for each in worker["status"]["conditions"] if each["type"] == "Ready")
+    [main] = launcher["status"]["containerStatuses"]
+    assert launcher["metadata"]["creationTimestamp"] < ready["lastTransitionTime"]
+    assert main["state"]["terminated"]["startedAt"] >= ready["lastTransitionTime"]
+    assert launcher["spec"]["serviceAccountName"] == f"{name}-mine"
+    assert early.log() == [early.worker(0)]
+    assert not early.exists(f"serviceaccount/{name}-launcher")
+
+
+@promise("The examples that mpi-operator publishes run unchanged.", of="neighbours")
+@promise("A worker that starts sshd waits instead, and probes of sshd's port are removed.", of="MPIJob")
+@pytest.mark.parametrize(
+    ("path", "image"),
+    [
+        pytest.param("pi/pi.yaml", "openmpi4", id="pi with Open MPI"),
+        pytest.param(
+            "pi/pi-mpich.yaml", "mpich", id="pi with MPICH, whose workers have sshd in args and a probe of it"
+        ),
+    ],
+)
+def test_a_published_example_runs_its_ranks_on_its_workers(jobs: Namespace, path: str, image: str) -> None:
+    name = job_name("published")
+    body = example(path, image=jobs.ground.image(image), cpu="200m", memory="256Mi")
+    body["metadata"]["name"] = name
+    for replica in body["spec"]["mpiReplicaSpecs"].values():
+        # Images of the tests are on the nodes and in no registry.
+        replica["template"]["spec"]["containers"][0]["imagePullPolicy"] = "IfNotPresent"
+    jobs.kubectl.apply(body)
+    job = MpiJob(jobs, name)
+
+    job.wait_for_end()
+
+    assert sorted(line for line in job.log() if line.startswith("rank")) == [
+        f"rank {number} of 2 on {name}-worker-{number}" for number in (0, 1)
+    ], job.surroundings()
