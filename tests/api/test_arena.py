@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from testbed.ground import Ground
 from testbed.kube.wait import until
 from testbed.plane.plane import Plane
 from testbed.plane.stages import ENDS, MISSING_IMAGE, NEVER, READY_AFTER
-from tests.api.beds import Bed, beds
+from tests.api.beds import Bed
 from tests.api.controllers import job_name
 from tests.api.recorder import Recorder, recording
 from tests.api.straight import Straight
@@ -84,12 +83,6 @@ class Arena:
 
     def wait_for(self, status: str) -> None:
         self.job.wait(lambda: self.status() == status, status)
-
-
-@pytest.fixture(scope="module")
-def bed(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
-    with beds(plane, cluster, tmp_path_factory.mktemp("arena"), 1, replicas=1) as [made]:
-        yield made
 
 
 @pytest.fixture

@@ -6,16 +6,11 @@ It is this module's own, because it is stopped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from testbed.ground import Ground
 from testbed.kube.wait import until
 from testbed.mpijobs import MpiJob, submit
-from testbed.plane.plane import Plane
 from testbed.plane.stages import ENDS, NEVER
-from tests.api import controllers
 from tests.api.controllers import Controller, Replica, job_name
 from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, have, launcher, running
 from tests.api.states import made_again
@@ -23,12 +18,6 @@ from tests.promises import promise
 from tests.support.stories import condition, held
 
 WITHIN = 90.0
-
-
-@pytest.fixture(scope="module")
-def alone(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
-    with controllers.passing(plane, cluster, tmp_path_factory.mktemp("alone")) as installed:
-        yield installed
 
 
 @pytest.fixture

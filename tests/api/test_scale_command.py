@@ -5,17 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from testbed.ground import Ground
 from testbed.mpijobs import submit as submit_mpi_job
-from testbed.plane.plane import Plane
 from testbed.plane.stages import ENDS, NEVER
 from tests.api.apiproxy import Where
-from tests.api.beds import Bed, beds
+from tests.api.beds import Bed
 from tests.api.controllers import job_name
 from tests.api.scale_changes import words
 from tests.promises import promise
@@ -24,12 +21,6 @@ from tests.support.trainings import Training
 
 MPIRT = Path(sys.executable).with_name("mpirt")
 WITHIN = trainings.WITHIN
-
-
-@pytest.fixture(scope="module")
-def bed(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
-    with beds(plane, cluster, tmp_path_factory.mktemp("scale"), 1, replicas=1) as [made]:
-        yield made
 
 
 def started(bed: Bed, *words: str) -> subprocess.Popen[str]:

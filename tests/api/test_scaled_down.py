@@ -8,16 +8,13 @@ answer by the proxy whether they are in use.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
-from testbed.ground import Ground
 from testbed.mpijobs import MpiJob, submit
-from testbed.plane.plane import Plane
 from testbed.plane.stages import ENDS, NEVER
 from tests.api.apiproxy import Write
-from tests.api.beds import Bed, beds
+from tests.api.beds import Bed
 from tests.api.controllers import job_name
 from tests.promises import promise
 
@@ -25,12 +22,6 @@ from tests.promises import promise
 ASKED = 3
 LONG_AGO = "2020-01-01T00:00:00Z"
 DRAINING, SINCE = "mpirt.dev/draining", "mpirt.dev/draining-since"
-
-
-@pytest.fixture(scope="module")
-def bed(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
-    with beds(plane, cluster, tmp_path_factory.mktemp("scaled"), 1, replicas=1) as [made]:
-        yield made
 
 
 @pytest.fixture

@@ -20,12 +20,10 @@ import pytest
 
 from mpirt.controller.model.objectnames import OPERATOR
 from testbed.ground import Ground, Namespace
-from testbed.kube import programs
 from testbed.kube.paths import PROJECT
 from testbed.kube.programs import newpython
 from testbed.kube.wait import until
 from testbed.mpijobs import submit
-from testbed.plane import plane, shared
 from testbed.plane.plane import Plane
 from tests.api import controllers
 from tests.api.controllers import Controller, job_name
@@ -164,14 +162,6 @@ class Python:
 
     program: Sequence[str] = (controllers.PROGRAM,)
     environment: Mapping[str, str] = field(default_factory=dict)
-
-
-@pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    """A plane whose CRDs may be replaced."""
-    binaries = programs.ensure(shared.version())
-    with plane.running(tmp_path_factory.mktemp("tenants") / "plane", binaries, names=("node-1", "node-2")) as made:
-        yield made
 
 
 @pytest.fixture(params=["this Python", f"Python {newpython.VERSION}"])

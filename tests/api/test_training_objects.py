@@ -6,16 +6,13 @@ taken, and deletion.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from testbed.ground import Ground
 from testbed.kube.wait import until
-from testbed.plane.plane import Plane
 from tests.api.apiproxy import Where
-from tests.api.beds import Bed, beds
+from tests.api.beds import Bed
 from tests.api.controllers import NAME, job_name
 from tests.promises import promise
 from tests.support import trainings
@@ -27,12 +24,6 @@ NEW_FIELDS: dict[str, Any] = {
     "schedulingGates": [{"name": "example.org/gate"}],
     "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpus"}],
 }
-
-
-@pytest.fixture(scope="module")
-def bed(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
-    with beds(plane, cluster, tmp_path_factory.mktemp("trainings"), 1, replicas=1) as [made]:
-        yield made
 
 
 def running(bed: Bed, **fields: Any) -> Training:
