@@ -14,7 +14,7 @@ import pytest
 
 from testbed.kube.wait import until
 from testbed.plane.plane import Plane
-from testbed.plane.stages import ENDS, MISSING_IMAGE, NEVER, READY_AFTER
+from testbed.plane.stages import ENDS, NEVER, READY_AFTER
 from tests.api.beds import Bed
 from tests.api.controllers import job_name
 from tests.api.recorder import Recorder, recording
@@ -133,14 +133,6 @@ def test_a_job_is_pending_until_its_chief_runs(bed: Bed) -> None:
     )
 
     arena.wait_for("RUNNING")
-
-
-def test_a_job_whose_chief_has_no_image_is_pending(bed: Bed) -> None:
-    arena = submit(bed, launcher={"containers": [{"name": "et", "image": MISSING_IMAGE, "command": ["x"]}]})
-
-    arena.job.wait(arena.chiefs, "a chief")
-
-    assert (arena.status(), arena.job.phase()) == ("PENDING", "Created")
 
 
 def statuses(recorder: Recorder, name: str) -> list[dict[str, Any]]:

@@ -57,21 +57,17 @@ def disturbed(free: FreeBeds, peace: Peace, write: str) -> Course:
     "A controller that is killed at any write leaves no trace: the next one reaches the same end.",
     of="mpirt-controller",
 )
-@pytest.mark.parametrize("write", KILLS)
-def test_a_job_whose_controller_was_killed_comes_to_the_same_end(courses: Courses, write: str) -> None:
-    course = courses[write].result()
-
-    assert not course.while_running, course.while_running
-    assert not (at_the_end := course.at_the_end()), at_the_end
-
-
 @promise(
     "After a controller is killed, nothing is created twice and no launcher runs twice.", of="mpirt-controller"
 )
 @pytest.mark.parametrize("write", KILLS)
-def test_nothing_is_made_twice_although_nobody_knows_what_was_made(courses: Courses, write: str) -> None:
+def test_a_job_whose_controller_was_killed_comes_to_the_same_end_and_nothing_of_it_is_made_twice(
+    courses: Courses, write: str
+) -> None:
     course = courses[write].result()
 
+    assert not course.while_running, course.while_running
+    assert not (at_the_end := course.at_the_end()), at_the_end
     assert course.made_twice() == []
     assert course.runs() == ["Succeeded"]
 

@@ -163,13 +163,11 @@ def test_the_life_of_a_task_is_these_writes(courses: Courses) -> None:
     of="mpirt-controller",
 )
 @pytest.mark.parametrize("target", KILLS)
-def test_a_task_whose_controller_was_killed_comes_to_the_same_end(courses: Courses, target: str) -> None:
+def test_a_task_whose_controller_was_killed_comes_to_the_same_end_and_no_pod_is_made_twice(
+    courses: Courses, target: str
+) -> None:
     course, peace = courses[target].result(), courses[PEACE].result()
 
     assert course.outcome() == peace.outcome()
     assert course.events == peace.events
-
-
-@pytest.mark.parametrize("target", KILLS)
-def test_no_pod_is_made_twice(courses: Courses, target: str) -> None:
-    assert courses[target].result().pods_made() == PODS
+    assert course.pods_made() == PODS

@@ -294,19 +294,13 @@ def run(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory)
         yield made
 
 
-def test_every_scaler_that_is_left_has_an_outcome(run: ScaledJobs) -> None:
+def test_all_changes_were_requested_and_have_an_outcome_and_all_agree_on_the_workers(run: ScaledJobs) -> None:
     phases = Counter(one["status"]["phase"] for each in run.requesters for one in each.scalers())
-
-    assert phases.keys() == {"ScaleSucceeded", "ScaleFailed"}
-
-
-def test_status_and_spec_and_pods_agree_on_the_workers(run: ScaledJobs) -> None:
-    assert [each.job for each in run.requesters if not each.is_settled()] == []
-
-
-def test_launchers_are_told_of_these_hosts(run: ScaledJobs) -> None:
     wanted = {each.job: [f"{name}:1" for name in each.status()["targetWorkers"]] for each in run.requesters}
 
+    assert sum(len(each.asked) for each in run.requesters) == JOBS * OPERATIONS
+    assert phases.keys() == {"ScaleSucceeded", "ScaleFailed"}
+    assert [each.job for each in run.requesters if not each.is_settled()] == []
     until(
         lambda: hosts(run.bed) == wanted, within=HOSTS_WITHIN, what="these hosts", instead=lambda: hosts(run.bed)
     )
@@ -333,10 +327,6 @@ def test_a_scaler_means_the_workers_that_it_asks_for(run: ScaledJobs) -> None:
 @promise("A worker is deleted only after somebody has asked for it.", of="TrainingJob")
 def test_no_worker_is_deleted_that_nobody_asked_to_leave(run: ScaledJobs) -> None:
     assert unasked_deletions(run.told, run.killed) == []
-
-
-def test_all_changes_were_requested(run: ScaledJobs) -> None:
-    assert sum(len(each.asked) for each in run.requesters) == JOBS * OPERATIONS
 
 
 def hosts(bed: Bed) -> dict[str, list[str]]:

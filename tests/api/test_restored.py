@@ -184,21 +184,6 @@ def test_a_launcher_job_that_comes_back_waits_until_the_pod_of_the_one_before_is
     assert let_go.version > over.version
 
 
-@pytest.mark.one_in(3)
-def test_a_copy_of_the_launcher_pod_does_not_hold_back_a_launcher_job_that_comes_back(whole: MpiJob) -> None:
-    kubectl = whole.namespace.kubectl
-    [pod] = [pod for pod in whole.pods("launcher") if "deletionTimestamp" not in pod["metadata"]]
-    copy = f"{pod['metadata']['name']}-debug"
-    kubectl.apply(copied(pod, copy))
-    before = kubectl.get("job", f"{whole.name}-launcher")["metadata"]["uid"]
-
-    kubectl("delete", "job", f"{whole.name}-launcher")
-    until(lambda: may_make_its_pod(whole, but=before), within=TOLD_WITHIN + SHORT_GRACE, what="a launcher Job")
-
-    assert "deletionTimestamp" not in kubectl.get("pod", copy)["metadata"]
-    kubectl("delete", "pod", copy)
-
-
 @promise("Two launchers of a job never run at the same time.", of="MPIJob")
 @pytest.mark.one_in(3)
 def test_a_launcher_starts_when_the_one_before_it_has_ended(whole: MpiJob) -> None:
@@ -246,23 +231,6 @@ def test_workers_come_back_as_soon_as_the_ones_before_them_are_gone(controller: 
     seconds = last_gone.until(last_back)
     times.add("workers: made, after the end of those before", seconds)
     assert seconds < WITHIN
-
-
-def copied(pod: dict[str, Any], name: str) -> dict[str, Any]:
-    """As `kubectl debug --copy-to` makes it, with its labels but for those by which its Job would adopt it."""
-    metadata = pod["metadata"]
-    labels = {label: value for label, value in metadata["labels"].items() if "controller-uid" not in label}
-    spec = {field: value for field, value in pod["spec"].items() if field != "nodeName"}
-    head = {"name": name, "labels": labels, "annotations": metadata["annotations"]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": head, "spec": spec}
-
-
-def may_make_its_pod(job: MpiJob, *, but: str) -> bool:
-    """Whether there is a launcher Job other than that one, and it is not held back."""
-    found = json.loads(
-        job.namespace.kubectl("get", f"job/{job.name}-launcher", "--output=json", check=False).stdout or "{}"
-    )
-    return bool(found and found["metadata"]["uid"] != but and found["spec"]["parallelism"] == 1)
 
 
 def wait_for_end(pods: Watch, uid: str) -> State:

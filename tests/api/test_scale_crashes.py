@@ -203,29 +203,17 @@ def in_a_bed(
     "A controller that is killed at any write leaves no trace: the next one reaches the same end.",
     of="mpirt-controller",
 )
-@pytest.mark.parametrize(("what", "write"), KILLS)
-def test_a_change_whose_controller_was_killed_comes_to_the_same_end(
-    courses: Courses, what: str, write: str
-) -> None:
-    course = courses[what, write].result()
-
-    assert not course.difference, course.difference
-
-
 @promise("A number of a worker is never used twice in a job, and no pod is created twice.", of="TrainingJob")
 @pytest.mark.parametrize(("what", "write"), KILLS)
-def test_no_pod_is_made_twice_and_no_number_is_used_twice(courses: Courses, what: str, write: str) -> None:
-    course, change = courses[what, write].result(), CHANGES[what]
-
-    assert course.made_twice() == []
-    assert course.pods() == {course.job.worker(number): 1 for number in range(change.highest + 1)}
-
-
-@pytest.mark.parametrize(("what", "write"), KILLS)
-def test_the_wanted_workers_change_once(courses: Courses, what: str, write: str) -> None:
+def test_a_change_whose_controller_was_killed_comes_to_the_same_end_once_and_uses_no_number_twice(
+    courses: Courses, what: str, write: str
+) -> None:
     course, change = courses[what, write].result(), CHANGES[what]
     worker = course.job.worker
 
+    assert not course.difference, course.difference
+    assert course.made_twice() == []
+    assert course.pods() == {worker(number): 1 for number in range(change.highest + 1)}
     assert course.wanted() == [
         (worker(0), worker(1), worker(2)),
         tuple(worker(number) for number in change.hosts),
@@ -236,7 +224,7 @@ def test_the_wanted_workers_change_once(courses: Courses, what: str, write: str)
     "A worker on a node that is about to go gets a successor, first if the job can't do without.", of="TrainingJob"
 )
 @pytest.mark.parametrize("what", IN_PEACE)
-def test_the_end_is_the_one_that_was_asked_for(courses: Courses, what: str) -> None:
+def test_a_change_is_these_writes_and_ends_as_it_was_asked_for(courses: Courses, what: str) -> None:
     course, change = courses[what, PEACE].result(), IN_PEACE[what]
     job = course.job
     workers = [job.worker(number) for number in change.hosts]
@@ -246,15 +234,7 @@ def test_the_end_is_the_one_that_was_asked_for(courses: Courses, what: str) -> N
     assert sorted(job.workers()) == workers
     assert job.hosts() == [f"{name}:1" for name in workers]
     assert {scaler["status"]["phase"] for scaler in course.scalers()} <= {"ScaleSucceeded"}
-
-
-@promise(
-    "A worker on a node that is about to go gets a successor, first if the job can't do without.", of="TrainingJob"
-)
-@pytest.mark.parametrize("what", IN_PEACE)
-def test_a_change_is_these_writes(courses: Courses, what: str) -> None:
-    done, expected = courses[what, PEACE].result().writes(), IN_PEACE[what].writes
-
+    done, expected = course.writes(), change.writes
     assert [write for write in done if not _follows(write)] == [write for write in expected if not _follows(write)]
     assert {write: _seen_by(write, done) for write in done if _follows(write)} == {
         write: _seen_by(write, expected) for write in expected if _follows(write)

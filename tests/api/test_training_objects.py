@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from testbed.kube.wait import until
 from tests.api.apiproxy import Where
 from tests.api.beds import Bed
@@ -136,27 +134,9 @@ def test_fields_that_are_newer_than_the_crd_come_to_the_pods(bed: Bed) -> None:
     "Workers that a quota refuses are reported, tried once for all, and created when there is room.",
     of="TrainingJob",
 )
-@pytest.mark.one_in(3)
-def test_a_worker_that_a_quota_refuses_is_told_and_comes_when_there_is_room(bed: Bed) -> None:
-    name = job_name("quota")
-    bed.namespace.kubectl.apply(priority_class(name), quota(name, pods=1))
-    until(lambda: has_status(bed, name), within=WITHIN, what="the quota to be counted")
-    job = trainings.submit(bed.namespace, name, replicas=2, worker={"priorityClassName": name})
-
-    job.wait_for_words(f"exceeded quota: {name}")
-    assert job.workers() == [job.worker(0)]
-    bed.namespace.kubectl.apply(quota(name, pods=2))
-
-    job.wait_for("Running")
-    wait_for_workers(job, 0, 1)
-    bed.namespace.ground.kubectl("delete", "priorityclass", name)
-
-
-@promise(
-    "Workers that a quota refuses are reported, tried once for all, and created when there is room.",
-    of="TrainingJob",
-)
-def test_a_quota_is_reported_at_once_and_asked_once_for_all_workers(bed: Bed) -> None:
+def test_a_quota_is_reported_at_once_and_asked_once_for_all_workers_until_there_is_room(
+    bed: Bed,
+) -> None:
     name = job_name("crowd")
     bed.namespace.kubectl.apply(priority_class(name), quota(name, pods=4))
     until(lambda: has_status(bed, name), within=WITHIN, what="the quota to be counted")
@@ -169,9 +149,10 @@ def test_a_quota_is_reported_at_once_and_asked_once_for_all_workers(bed: Bed) ->
     asked = [each.name for each in bed.proxy.writes() if str(each) == "POST pods"]
     assert list(dict.fromkeys(each for each in asked if each in names_of(job, 60))) == names_of(job, 5)
     wait_for_workers(job, 0, 1, 2, 3)
-    job.scale(4)
+    job.scale(5)
+    bed.namespace.kubectl.apply(quota(name, pods=5))
     job.wait_for("Running")
-    assert job.status()["targetWorkers"] == names_of(job, 4)
+    assert job.status()["targetWorkers"] == names_of(job, 5)
     bed.namespace.ground.kubectl("delete", "priorityclass", name)
 
 
