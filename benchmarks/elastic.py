@@ -124,7 +124,7 @@ def _by_mpirt() -> Iterator[_Job]:
         )
 
         def scale_in(worker: str) -> None:
-            job.scale_in("one-less", podNames=[worker]).outcome(within=_PATIENCE)
+            job.scale_in("one-less", toDelete={"podNames": [worker]}, timeout=60).outcome(within=_PATIENCE)
 
         with jobs.trains(job, size=_WORKERS) as run:
             yield _Job(run, job.labels(), job.workers(), scale_in)

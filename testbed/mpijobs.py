@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from testbed.ground import Namespace
+from testbed.jobs import Job
 from testbed.kube.wait import until
 from testbed.manifests import IDLE
 
@@ -17,28 +16,10 @@ LATE = "Warning: setpgid("
 _IMPLEMENTATIONS = {"mpich": "MPICH"}
 
 
-@dataclass(frozen=True)
-class MpiJob:
+class MpiJob(Job):
     """One job in a cluster."""
 
-    namespace: Namespace
-    name: str
-
-    def body(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.namespace.kubectl.get("mpijobs.kubeflow.org", self.name)
-        return found
-
-    def status(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.body().get("status", {})
-        return found
-
-    def condition(self, kind: str) -> dict[str, Any]:
-        """The condition of that type; empty if there is none."""
-        conditions = self.status().get("conditions", [])
-        return next((each for each in conditions if each["type"] == kind), {})
-
-    def holds(self, kind: str) -> bool:
-        return bool(self.condition(kind).get("status") == "True")
+    RESOURCE, WITHIN = "mpijobs.kubeflow.org", 120.0
 
     def wait_for(self, kind: str, *, within: float = ENDS_WITHIN) -> None:
         until(lambda: self.holds(kind), within=within, what=f"{kind} of {self.name}", instead=self.surroundings)
@@ -69,15 +50,24 @@ class MpiJob:
             "events": [line for line in told.stdout.splitlines() if self.name in line][-10:],
         }
 
-    def change(self, **spec: Any) -> None:
-        """Merge this into its spec."""
-        patch = json.dumps({"spec": spec})
-        self.namespace.kubectl("patch", "mpijobs.kubeflow.org", self.name, "--type=merge", f"--patch={patch}")
+    def exists(self, what: str) -> bool:
+        """Whether there is an object of this kind/name."""
+        return bool(self.namespace.kubectl("get", what, "--ignore-not-found", "--output=name").stdout)
 
     def log(self) -> list[str]:
         """The lines of the launcher's main container."""
         lines = self.namespace.kubectl("logs", f"job/{self.name}-launcher").stdout.splitlines()
         return [line for line in lines if LATE not in line]
+
+    def launcher(self) -> str:
+        """The launcher pod that runs."""
+        [running] = [pod for pod in self.pods("launcher") if pod["status"]["phase"] not in ("Succeeded", "Failed")]
+        return str(running["metadata"]["name"])
+
+    def hosts(self) -> list[str]:
+        """Those in the hostfile."""
+        data = self.namespace.kubectl.get("configmap", f"{self.name}-config")["data"]
+        return [line.split()[0] for line in data["hostfile"].splitlines()]
 
     def pods(self, role: str) -> list[dict[str, Any]]:
         labels = f"training.kubeflow.org/job-name={self.name},training.kubeflow.org/job-role={role}"

@@ -18,15 +18,10 @@ from typing import Any
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import object_name, worker_name
 from tests.api import hostile_objects as hostile
-from tests.api.hostile_objects import HUGE, Body
+from tests.api.hostile_objects import HUGE, JOB_KINDS, Body
 from tests.api.straight import MERGE, Straight
-from tests.api.trainings import scaler
+from tests.support.trainings import scaler
 
-JOB_KINDS: Mapping[str, str] = {
-    "MPIJob": "/apis/kubeflow.org/v2beta1 mpijobs",
-    "TrainingJob": "/apis/kai.alibabacloud.com/v1alpha1 trainingjobs",
-    "GPUTask": "/apis/falldio.com/v1 gputasks",
-}
 _PLACES: Mapping[str, str] = {
     **JOB_KINDS,
     "MPIJob v1": "/apis/kubeflow.org/v1 mpijobs",

@@ -14,7 +14,7 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -43,19 +43,6 @@ class Answer:
     pod: str
     sessions: int
     """How many commands run in it."""
-
-
-def exec_in(method: str, target: str, fields: Sequence[str]) -> Request | None:
-    """The request, if it opens the WebSocket of an exec."""
-    pairs = (line.partition(":") for line in fields if line)
-    request = Request(method, target, {name.strip().lower(): value.strip() for name, _, value in pairs})
-    is_exec = request.path.endswith("/exec") and request.headers.get("upgrade", "").lower() == _UPGRADE
-    return request if is_exec else None
-
-
-def pod_of(request: Request) -> str:
-    """The name of the pod in which something is to be run."""
-    return request.words[-2]
 
 
 def exec_answer(request: Request, sessions: int) -> bytes:
@@ -257,7 +244,7 @@ class ApiProxy:
         return [hold for hold in self._holds if hold.wants(write)]
 
     def _answered(self, asked: Request) -> bytes:
-        pod = pod_of(asked)
+        pod = asked.words[-2]
         answer = Answer(time.monotonic(), pod, self.busy.get(pod, 0))
         self._answers.append(answer)
         return exec_answer(asked, answer.sessions)
@@ -300,15 +287,14 @@ class _Link:
     async def _up(self, client: asyncio.StreamReader) -> None:
         while True:
             head = await client.readuntil(b"\r\n\r\n")
-            first, *fields = head.decode("latin-1").split("\r\n")
-            method, target, _ = first.split(" ", 2)
-            if asked := exec_in(method, target, fields):
+            asked = Request.parse(head)
+            if asked.path.endswith("/exec") and asked.headers.get("upgrade", "").lower() == _UPGRADE:
                 self._to_client.write(self._answered(asked))
                 await client.read()
                 return
-            body = await client.readexactly(_length(fields))
-            if method in _WRITING:
-                write = Write(time.monotonic(), self._sender, method, target, body)
+            body = await client.readexactly(int(asked.headers.get("content-length", 0)))
+            if asked.method in _WRITING:
+                write = Write(time.monotonic(), self._sender, asked.method, asked.target, body)
                 self._holds = self._noted(write)
                 await self._stand(Where.BEFORE)
                 if client.at_eof():
@@ -336,11 +322,3 @@ class _Link:
         for hold in holds:
             await hold.stand()
         return bool(holds)
-
-
-def _length(fields: list[str]) -> int:
-    for line in fields:
-        name, _, value = line.partition(":")
-        if name.strip().lower() == "content-length":
-            return int(value)
-    return 0

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from queue import Queue
 
 from testbed.ground import Ground, Namespace
 from testbed.plane.plane import Plane
 from tests.api import controllers
-from tests.api.apiproxy import ApiProxy, Hold
+from tests.api.apiproxy import ApiProxy, Hold, Write
 from tests.api.controllers import Controller
 
 _REPLICAS = 2
@@ -62,13 +62,18 @@ def beds(
     goes on as soon as it is started again. `sees_nodes`: whether they may read nodes.
     """
     program = (controllers.PROGRAM,) if has_lease else controllers.WITHOUT_A_LEASE
+
+    def one(proxy: ApiProxy) -> Bed:
+        urls = [proxy.open(name) for name in controllers.names(replicas)]
+        how = {"replicas": replicas, "urls": urls, "sees_nodes": sees_nodes, "program": program}
+        return Bed(controllers.install(plane, cluster, folder, **how), proxy)
+
     with ExitStack() as stack:
         proxies = [ApiProxy(plane.site) for _ in range(count)]
         for proxy in proxies:
             proxy.start()
             stack.callback(proxy.stop)
         with ThreadPoolExecutor(count) as pool:
-            one = partial(_bed, plane, cluster, folder, replicas, sees_nodes=sees_nodes, program=program)
             made = list(pool.map(one, proxies))
             try:
                 yield made
@@ -94,18 +99,28 @@ class FreeBeds:
             self._free.put(bed)
 
 
-def _bed(
-    plane: Plane,
-    cluster: Ground,
-    folder: Path,
-    replicas: int,
-    proxy: ApiProxy,
-    *,
-    sees_nodes: bool,
-    program: Sequence[str],
-) -> Bed:
-    urls = [proxy.open(name) for name in controllers.names(replicas)]
-    made = controllers.install(
-        plane, cluster, folder, replicas=replicas, urls=urls, sees_nodes=sees_nodes, program=program
-    )
-    return Bed(made, proxy)
+# Who can't renew stops acting after as many seconds.
+DEADLINE = 8.0
+
+
+def is_for_job(write: Write) -> bool:
+    return write.kind != "leases"
+
+
+def made_twice(writes: Iterable[Write]) -> list[str]:
+    """Objects that the API server has made more than once."""
+    made = Counter(f"{write.kind} {write.name}" for write in writes if write.made_it)
+    return [name for name, count in made.items() if count > 1]
+
+
+def intruders(writes: Sequence[Write]) -> list[str]:
+    """Writes of processes that did not hold the lease when they wrote."""
+    found, holder, since = list[str](), "nobody", float("-inf")
+    for write in writes:
+        if is_for_job(write):
+            if write.sender != holder or write.at - since > DEADLINE:
+                found.append(f"{write} {write.name} by {write.sender}, {write.at - since:.1f} s after {holder}")
+        elif write.is_good:
+            holder = write.sender if write.content["spec"]["holderIdentity"] else "nobody"
+            since = write.at
+    return found

@@ -15,14 +15,14 @@ import pytest
 
 from testbed import ground
 from testbed.ground import Ground, Namespace
+from testbed.kube import programs
+from testbed.plane import plane as own_plane
 from testbed.plane import shared
 from testbed.plane.plane import Plane
 from tests.api import controllers
+from tests.api.beds import Bed, beds
 from tests.api.controllers import Controller
 from tests.support.times import Times, summary
-
-# Before anybody imports it, so that its asserts say what there was.
-pytest.register_assert_rewrite("tests.api.outages")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -53,6 +53,28 @@ def controller(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathF
     """A controller with a namespace of its own, for all tests of this worker."""
     with controllers.passing(plane, cluster, tmp_path_factory.mktemp("controller")) as installed:
         yield installed
+
+
+@pytest.fixture(scope="module")
+def alone(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
+    """A controller of a module's own, in whose namespace nothing else is."""
+    with controllers.passing(plane, cluster, tmp_path_factory.mktemp("alone")) as installed:
+        yield installed
+
+
+@pytest.fixture(scope="module")
+def bed(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+    """The same for a controller that speaks through a proxy."""
+    with beds(plane, cluster, tmp_path_factory.mktemp("bed"), 1, replicas=1) as [made]:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """A plane of a module's own, whose CRDs may be replaced."""
+    binaries = programs.ensure(shared.version())
+    with own_plane.running(tmp_path_factory.mktemp("own") / "plane", binaries, names=("node-1", "node-2")) as made:
+        yield made
 
 
 @pytest.fixture

@@ -30,6 +30,8 @@ from testbed.kube.wait import until
 from testbed.plane import children, place
 from testbed.plane.children import Child
 from testbed.plane.plane import Plane
+from tests.support import metrics
+from tests.support.metrics import Scrape
 
 NAME = "mpirt-controller"
 
@@ -39,6 +41,7 @@ WITHOUT_A_LEASE = (PROGRAM, _NO_LEASE)
 """For one replica: it acts as soon as it is started again."""
 _READY_WITHIN = 60.0
 _GONE_WITHIN = 600.0
+_AT_REST_WITHIN = 90.0
 # Neighbours listen on 8080 and 9090, on every address.
 _PORT = 18080
 # What a plane without nodes of its own has no use for.
@@ -81,6 +84,9 @@ class Replica:
                 return str(answer.read().decode())
         except OSError:
             return ""
+
+    def metrics(self) -> Scrape:
+        return metrics.parse(self.page("/metrics"))
 
     def problems(self) -> str:
         """Why /readyz says no; empty if it says yes, or does not answer."""
@@ -147,6 +153,11 @@ class Controller:
         if self.has_lease:
             until(self.leader, within=_READY_WITHIN, what="a controller that leads")
 
+    def wait_for_rest(self, seconds: float) -> None:
+        """Wait until all replicas together have asked for nothing for so long."""
+        rest = metrics.Rest(lambda: sum(each.metrics().requests() for each in self.replicas))
+        until(lambda: rest.seconds() > seconds, within=_AT_REST_WITHIN, what=f"{seconds:g} s without a request")
+
     def remove(self) -> None:
         """Let its jobs go, then itself, then its namespace."""
         kubectl = self.namespace.kubectl
@@ -163,34 +174,9 @@ class Controller:
         return {each.name: each.ends for each in self.replicas}
 
 
-def install(
-    plane: Plane,
-    cluster: Ground,
-    folder: Path,
-    *,
-    replicas: int = 1,
-    urls: Sequence[str] = (),
-    sees_nodes: bool = False,
-    environment: Mapping[str, str] | None = None,
-    program: Sequence[str] = (PROGRAM,),
-) -> Controller:
-    """
-    Start a controller in a new namespace; returns when it is ready and leads.
-
-    `urls` are the ways by which the replicas reach the API server, where these are not the straight one.
-    `sees_nodes`: whether it may read nodes, as the controller for all namespaces may. `environment` has the last
-    word on the variables that the Deployment sets; `program` is how a process of it is started.
-    """
-    controller = start(
-        plane,
-        cluster,
-        folder,
-        replicas=replicas,
-        urls=urls,
-        sees_nodes=sees_nodes,
-        environment=environment,
-        program=program,
-    )
+def install(plane: Plane, cluster: Ground, folder: Path, **how: Any) -> Controller:
+    """Start a controller in a new namespace, as start() does; returns when it is ready and leads."""
+    controller = start(plane, cluster, folder, **how)
     controller.wait_until_ready()
     return controller
 
@@ -206,7 +192,13 @@ def start(
     environment: Mapping[str, str] | None = None,
     program: Sequence[str] = (PROGRAM,),
 ) -> Controller:
-    """The same, without waiting for it."""
+    """
+    Start a controller in a new namespace, without waiting for it.
+
+    `urls` are the ways by which the replicas reach the API server, where these are not the straight one.
+    `sees_nodes`: whether it may read nodes, as the controller for all namespaces may. `environment` has the last
+    word on the variables that the Deployment sets; `program` is how a process of it is started.
+    """
     namespace = ground.fresh_namespace(cluster, folder)
     deployment = _apply(namespace)
     if sees_nodes:
@@ -233,11 +225,9 @@ def names(replicas: int) -> list[str]:
 
 
 @contextmanager
-def passing(
-    plane: Plane, cluster: Ground, folder: Path, *, replicas: int = 1, sees_nodes: bool = False
-) -> Iterator[Controller]:
+def passing(plane: Plane, cluster: Ground, folder: Path, **how: Any) -> Iterator[Controller]:
     """A controller that is on its way out after the block."""
-    installed = install(plane, cluster, folder, replicas=replicas, sees_nodes=sees_nodes)
+    installed = install(plane, cluster, folder, **how)
     try:
         yield installed
     finally:

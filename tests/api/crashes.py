@@ -7,20 +7,21 @@ SIGKILL: it has changed the cluster, and nobody knows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
 
 from testbed.kube.wait import until
 from testbed.mpijobs import MpiJob, submit
 from testbed.plane.stages import ENDS, NEVER
 from tests.api.apiproxy import Hold, Where, Write
-from tests.api.beds import COMES_WITHIN, Bed
+from tests.api.beds import COMES_WITHIN, Bed, made_twice
 from tests.api.controllers import job_name
-from tests.api.leadership import made_twice
-from tests.api.likeness import lasting_difference, state_when
-from tests.api.states import State, has_workers, is_settled, made_again, state
+from tests.api.states import State, has_workers, is_settled, lasting_difference, made_again, state, state_when
 
 # The launcher waits for a word, so that nothing ends while no controller looks.
 WAITS = {"Launcher": {ENDS: NEVER}}
@@ -201,3 +202,24 @@ def live_disturbed(bed: Bed, peace: Peace, target: str) -> Course:
         course.live()
         killed.result()
     return course
+
+
+def kill_parameters(kills: Iterable[Sequence[str]], *, each: int) -> list[Any]:
+    """A case for each kill, whose last word is the write; in the merge tier `each` of every kind of write."""
+    return [
+        pytest.param(*words, marks=pytest.mark.sample(each, of=kind_of(words[-1])), id="-".join(words))
+        for words in kills
+    ]
+
+
+def kind_of(write: str) -> str:
+    """Its method and its resource."""
+    method, resource, *_ = write.replace(",", "").split()
+    return f"{method} {resource}"
+
+
+def asked_kills(request: pytest.FixtureRequest, *parameters: str) -> set[tuple[str, ...]]:
+    """The kills of the tests of this file that were selected, by the names of their parameters."""
+    items = [item for item in request.session.items if item.path == request.path and hasattr(item, "callspec")]
+    specs = [item.callspec.params for item in items]
+    return {tuple(spec[name] for name in parameters) for spec in specs if spec.keys() >= set(parameters)}

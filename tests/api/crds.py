@@ -13,7 +13,7 @@ from testbed.kube.kubectl import Kubectl
 from testbed.kube.paths import PROJECT
 from testbed.kube.shell import run
 from testbed.kube.wait import until
-from tests.api import trainings
+from tests.support import trainings
 
 CRD = "mpijobs.kubeflow.org"
 OURS = str(PROJECT / "crds")

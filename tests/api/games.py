@@ -1,8 +1,7 @@
 """
-Games of an adversary against a controller that looks at all namespaces.
+How a controller is while somebody plays against it.
 
-Owns: the arena, the objects beside it that look like a job's and have to stay unchanged, and the course of a game.
-What it has to come to is for the test to say.
+Owns: looking at /healthz and /metrics again and again, and what its log says of itself.
 """
 
 from __future__ import annotations
@@ -10,11 +9,13 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import urllib.error
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -29,13 +30,71 @@ from testbed.kube.paths import PROJECT
 from testbed.kube.wait import until
 from testbed.plane import nodes
 from testbed.plane.plane import Plane
-from tests.api import attendance, controllers, hostile_objects
+from tests.api import controllers, hostile_objects
 from tests.api.adversary import SILENT, Adversary
-from tests.api.attendance import Seen
 from tests.api.controllers import Controller, Replica
 from tests.api.gputasks import gpu_plane, ground_of
 from tests.api.straight import Straight
 from tests.api.victims import Took, Victim
+
+_EVERY = 0.5
+# The one of the Deployment's probe.
+_PROBE_TIMEOUT = 5.0
+_MEMORY = "process_resident_memory_bytes"
+
+
+@dataclass
+class Seen:
+    """What was seen so far."""
+
+    health: Counter[str] = field(default_factory=Counter)
+    """How often /healthz answered what."""
+    memory: float = 0.0
+    """The most bytes that it had."""
+    depth: float = 0.0
+    """The most jobs that waited for their turn."""
+
+
+@contextmanager
+def looking(replica: Replica) -> Iterator[Seen]:
+    """Look until the end of the block."""
+    seen, stop = Seen(), threading.Event()
+    looker = threading.Thread(target=_look, args=(replica, seen, stop), name="attendance")
+    looker.start()
+    try:
+        yield seen
+    finally:
+        stop.set()
+        looker.join()
+
+
+def internal_errors(replica: Replica) -> dict[str, list[str]]:
+    """What it says of mistakes of its own, and the jobs in which it made them."""
+    found: dict[str, list[str]] = {}
+    for line in replica.log():
+        if "internal error" in str(line):
+            jobs = found.setdefault(str(line.get("error")), [])
+            jobs.append(str(line.get("job")))
+    return found
+
+
+def _health(replica: Replica) -> str:
+    try:
+        with urllib.request.urlopen(f"{replica.url}/healthz", timeout=_PROBE_TIMEOUT) as answer:
+            return str(answer.read().decode()).strip()
+    except urllib.error.HTTPError as error:
+        return f"{error.code}: {error.read().decode().strip()}"
+    except OSError as error:
+        return f"no answer: {error}"
+
+
+def _look(replica: Replica, seen: Seen, stop: threading.Event) -> None:
+    while not stop.wait(_EVERY):
+        seen.health[_health(replica)] += 1
+        scrape = replica.metrics()
+        seen.memory = max(seen.memory, scrape.value(_MEMORY))
+        seen.depth = max(seen.depth, scrape.value("mpirt_controller_queue_depth"))
+
 
 _ADVERSARY = "adversary"
 _SILENT_NODE = "silent"
@@ -158,7 +217,7 @@ class Arena:
             finally:
                 begun.set()
 
-        with attendance.looking(self.replica) as seen, ThreadPoolExecutor(1) as aside:
+        with looking(self.replica) as seen, ThreadPoolExecutor(1) as aside:
             playing = aside.submit(go_on)
             begun.wait()
             took = self.victim.run(hostile.name, rules.jobs, within=rules.within)

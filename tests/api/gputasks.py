@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from testbed.ground import Ground, Namespace
+from testbed.jobs import Job
 from testbed.kube import programs
 from testbed.kube.kubectl import Kubectl
 from testbed.kube.paths import PROJECT
-from testbed.kube.wait import until
 from testbed.plane import nodes, plane, shared
 from testbed.plane.plane import Plane
 from testbed.plane.stages import ENDS, REASON
@@ -48,33 +47,11 @@ def add_gpus(kubectl: Kubectl, model: str, *names: str, each: int = 1) -> None:
     nodes.add(kubectl, names, labels={GPU: model}, room={GPU: str(each)})
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(Job):
     """A GPUTask, and what tests ask about it."""
 
-    namespace: Namespace
-    name: str
-
-    def body(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.namespace.kubectl.get(TASKS, self.name)
-        return found
-
-    def status(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.body().get("status", {})
-        return found
-
-    def condition(self, kind: str = "Running") -> dict[str, str]:
-        """One of its conditions; empty if it has none of that type."""
-        return next((row for row in self.status().get("conditions", []) if row["type"] == kind), {})
-
-    def wait_for(self, reason: str, *, kind: str = "Running") -> dict[str, str]:
-        """Wait until one of its conditions has this reason."""
-        return until(
-            lambda: found if (found := self.condition(kind)).get("reason") == reason else {},
-            within=WITHIN,
-            what=f"{kind} of {self.name} to be {reason}",
-            instead=self.body,
-        )
+    RESOURCE, WITHIN = TASKS, WITHIN
+    wait_for = Job.wait_for_reason
 
     def wait_for_run(self, *, after: str = "", within: float = WITHIN) -> str:
         """Wait until its status says that it runs in a pod that is not the one of that uid; return the pod's."""
@@ -84,14 +61,6 @@ class Task:
             within=within,
         )
         return str(status["podUID"])
-
-    def wait_until(
-        self, is_so: Callable[[dict[str, Any]], bool], what: str, *, within: float = WITHIN
-    ) -> dict[str, Any]:
-        """Wait until that is true of its status, and return that."""
-        return until(
-            lambda: found if is_so(found := self.status()) else {}, within=within, what=what, instead=self.body
-        )
 
     def pod(self) -> dict[str, Any]:
         """The pod of its name; empty if there is none."""
@@ -107,10 +76,6 @@ class Task:
         """Have its container end."""
         words = [f"{ENDS}={code}", *([f"{REASON}={reason}"] if reason else [])]
         self.namespace.kubectl("annotate", "pod", self.name, *words, "--overwrite")
-
-    def change(self, **spec: Any) -> None:
-        """Edit its spec."""
-        self.namespace.kubectl("patch", TASKS, self.name, "--type=merge", f"--patch={json.dumps({'spec': spec})}")
 
     def events(self) -> list[str]:
         """The reasons of the events about it, in order."""

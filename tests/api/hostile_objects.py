@@ -15,12 +15,18 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import HISTORY_ANNOTATION, job_labels, object_name, pod_labels
 from testbed.mpijobs import manifest
 from tests.api.gputasks import manifest as gpu_task
-from tests.api.trainings import training_job
+from tests.support.trainings import training_job
 
 Body = dict[str, Any]
 
 HUGE = 2500
 """Workers of one job."""
+
+JOB_KINDS: Mapping[str, str] = {
+    "MPIJob": "/apis/kubeflow.org/v2beta1 mpijobs",
+    "TrainingJob": "/apis/kai.alibabacloud.com/v1alpha1 trainingjobs",
+    "GPUTask": "/apis/falldio.com/v1 gputasks",
+}
 
 _PODS = {
     "MPIJob": "spec.mpiReplicaSpecs.Worker.template.spec",
@@ -245,9 +251,3 @@ def status_lie(chance: Random) -> Body:
         {"targetWorkers": ["x"] * 1000, "scaling": {"replicas": -1, "change": {}, "pending": []}},
     )
     return {"status": chance.choice(lies)}
-
-
-__all__ = [
-    "HUGE", "absurd", "config_map", "deep", "huge", "invalid", "job", "owner", "pod", "pod_lie", "put", "rumour",
-    "status_lie", "written",
-]  # fmt: skip

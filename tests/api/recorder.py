@@ -11,19 +11,18 @@ import json
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from testbed.kube.errors import ClusterError
 from tests.api.straight import Straight
-from tests.api.trainings import GROUP
+from tests.support.trainings import GROUP
 
 Body = dict[str, Any]
 Answer = TypeVar("Answer")
 
 _WATCHED = (("/api/v1", "pods"), (GROUP, "trainingjobs"), (GROUP, "scaleins"), (GROUP, "scaleouts"))
-_ENDS_WITHIN = 10.0
 
 
 @dataclass(frozen=True)
@@ -117,14 +116,8 @@ class Recorder:
 def recording(way: Straight, namespace: str) -> Iterator[Recorder]:
     """Record what is reported of a namespace until the end of the block."""
     recorder = Recorder()
-    with ExitStack() as stack:
-        for group, plural in _WATCHED:
-            watching = way.watch(f"{group}/namespaces/{namespace}/{plural}")
-            stack.callback(watching.close)
-            reader = threading.Thread(target=recorder.read, args=(watching.lines(),), name=f"watch {plural}")
-            reader.start()
-            stack.callback(reader.join, _ENDS_WITHIN)
-            stack.callback(watching.hang_up)
+    paths = (f"{group}/namespaces/{namespace}/{plural}" for group, plural in _WATCHED)
+    with way.watching(paths, recorder.read):
         yield recorder
 
 

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from tests.api.recorder import Told, is_worker, job_of
-from tests.api.trainings import PLURALS, Body
+from tests.support.trainings import PLURALS, Body
 
 Scalers = dict[str, Body]
 """The specs of ScaleIns and ScaleOuts by their uids."""

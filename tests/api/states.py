@@ -1,8 +1,8 @@
 """
-All there is of a job in a cluster, without what must differ from one job to another.
+All there is of a job in a cluster, without what must differ from one job to another, and the comparison of two.
 
 Two jobs of the same spec that have come as far have equal states, whatever names, times, nodes and addresses they
-were given.
+were given. Owns too: how long a job that was disturbed may take to come to the state of one that was not.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ import difflib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from testbed.ground import Namespace
+from testbed.kube.errors import ClusterError
 from testbed.kube.kubectl import is_ready
+from testbed.kube.wait import until
 
 Body = dict[str, Any]
 State = tuple[str, ...]
@@ -170,3 +173,40 @@ def _without_differences(line: str) -> str:
 
 def _unfolded(lines: State) -> list[str]:
     return [part for line in lines for part in json.dumps(json.loads(line), indent=1).splitlines()]
+
+
+# Several times what a change of leaders takes, and what the words that are kept back for a while wait.
+SETTLES_WITHIN = 90.0
+
+
+def lasting_difference(wanted: State, look: Callable[[], State], *, all_is_told: bool = True) -> str:
+    """
+    What differs once everything has had its time to become equal; empty if nothing does.
+
+    `all_is_told`: whether Kubernetes could tell all that it did, or the API server was away.
+    """
+
+    def differs() -> str:
+        found = look()
+        return difference(wanted if all_is_told else as_far_as_told(wanted, found), found)
+
+    def is_equal() -> bool:
+        try:
+            return not differs()
+        except ClusterError:
+            # A look that failed says nothing; the one after the wait has to succeed.
+            return False
+
+    with suppress(ClusterError):
+        until(is_equal, within=SETTLES_WITHIN, what="the same state")
+    return differs()
+
+
+def state_when(look: Callable[[], State], is_it: Callable[[State], bool], what: str) -> State:
+    """The first state of which that is true."""
+    return until(
+        lambda: found if is_it(found := look()) else (),
+        within=SETTLES_WITHIN,
+        what=what,
+        instead=lambda: "\n".join(look()),
+    )

@@ -11,8 +11,9 @@ import http.client
 import json
 import socket
 import ssl
-from collections.abc import Iterator
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from testbed.kube import pki
@@ -21,6 +22,7 @@ from testbed.plane.plane import Plane
 
 Body = dict[str, Any]
 
+_ENDS_WITHIN = 10.0
 MERGE = "application/merge-patch+json"
 
 
@@ -79,6 +81,19 @@ class Straight:
         connection = self._way.connected(timeout=None)
         connection.request("GET", f"{path}?watch=1", headers=self._way.headers)
         return Watching(connection)
+
+    @contextmanager
+    def watching(self, paths: Iterable[str], read: Callable[[Iterator[bytes]], None]) -> Iterator[None]:
+        """Watch all of these, each of which a thread reads, until the end of the block."""
+        with ExitStack() as stack:
+            for path in paths:
+                watching = self.watch(path)
+                stack.callback(watching.close)
+                reader = threading.Thread(target=read, args=(watching.lines(),), name=f"watch {path}")
+                reader.start()
+                stack.callback(reader.join, _ENDS_WITHIN)
+                stack.callback(watching.hang_up)
+            yield
 
     def send(self, method: str, path: str, text: str | None = None, *, content: str = JSON) -> tuple[int, bytes]:
         """Send a request as it is written; returns the status and the answer, both as they are."""

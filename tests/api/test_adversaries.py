@@ -16,7 +16,7 @@ from statistics import median
 import pytest
 
 from testbed.kube.status import table
-from tests.api import attendance, games
+from tests.api import games
 from tests.api.adversary import MOVES
 from tests.api.controllers import Replica
 from tests.api.games import Game, Rules
@@ -88,7 +88,7 @@ def test_the_controller_is_healthy_all_the_time_and_never_restarted(course: Cour
 
 
 def test_the_controller_makes_no_mistake_of_its_own(course: Course) -> None:
-    assert attendance.internal_errors(course.replica) == {}
+    assert games.internal_errors(course.replica) == {}
 
 
 @promise("Objects that do not belong to a job are never touched.", of="safety")

@@ -12,17 +12,16 @@ from typing import Any
 
 import pytest
 
-from testbed.ground import Ground
 from testbed.kube.wait import until
 from testbed.plane.plane import Plane
-from testbed.plane.stages import ENDS, MISSING_IMAGE, NEVER, READY_AFTER
-from tests.api import trainings
-from tests.api.beds import Bed, beds
+from testbed.plane.stages import ENDS, NEVER, READY_AFTER
+from tests.api.beds import Bed
 from tests.api.controllers import job_name
 from tests.api.recorder import Recorder, recording
 from tests.api.straight import Straight
-from tests.api.trainings import API_VERSION, CRDS, WITHIN, Body, Training
 from tests.promises import promise
+from tests.support import trainings
+from tests.support.trainings import API_VERSION, CRDS, WITHIN, Body, Training
 
 # What its two kinds of jobs have there.
 APPS = ("etjob", "deepspeedjob")
@@ -83,13 +82,7 @@ class Arena:
         return trainings.Scaler(self.job, kind, name)
 
     def wait_for(self, status: str) -> None:
-        until(lambda: self.status() == status, within=WITHIN, what=status, instead=self.job.around)
-
-
-@pytest.fixture(scope="module")
-def bed(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
-    with beds(plane, cluster, tmp_path_factory.mktemp("arena"), 1, replicas=1) as [made]:
-        yield made
+        self.job.wait(lambda: self.status() == status, status)
 
 
 @pytest.fixture
@@ -140,14 +133,6 @@ def test_a_job_is_pending_until_its_chief_runs(bed: Bed) -> None:
     )
 
     arena.wait_for("RUNNING")
-
-
-def test_a_job_whose_chief_has_no_image_is_pending(bed: Bed) -> None:
-    arena = submit(bed, launcher={"containers": [{"name": "et", "image": MISSING_IMAGE, "command": ["x"]}]})
-
-    until(arena.chiefs, within=WITHIN, what="a chief", instead=arena.job.around)
-
-    assert (arena.status(), arena.job.phase()) == ("PENDING", "Created")
 
 
 def statuses(recorder: Recorder, name: str) -> list[dict[str, Any]]:
@@ -234,7 +219,7 @@ def test_a_job_that_waits_too_long_for_resources_has_exceeded_its_time(bed: Bed)
 
     arena.wait_for("MAX_WAIT_TIME_EXCEEDED")
 
-    until(lambda: not arena.pods(), within=WITHIN, what="its workers to be gone", instead=arena.job.around)
+    arena.job.wait(lambda: not arena.pods(), "its workers to be gone")
     failed = next(each for each in arena.job.body()["status"]["conditions"] if each["type"] == "Failed")
     assert failed["reason"] == "MaxWaitTimeExceeded"
     assert "max-wait-time=3 for its workers; 0 of 2 workers are Ready" in failed["message"]

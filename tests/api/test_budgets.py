@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import pytest
 
 from testbed.ground import Ground, Namespace
-from testbed.kube.wait import until
 from testbed.plane.plane import Plane
-from tests.api import controllers, trainings
+from tests.api import controllers
 from tests.api.controllers import Controller, job_name
-from tests.api.trainings import Training
 from tests.promises import promise
+from tests.support import trainings
+from tests.support.trainings import Training
 
 WITHIN = 60.0
 LEAVES = {"mpirt.dev/leave-cordoned-nodes": "true"}
@@ -42,7 +42,7 @@ def test_the_worker_that_a_finished_job_keeps_can_be_evicted(protected: Training
     protected.let_end()
     protected.wait_for("Succeeded")
 
-    until(lambda: not evicted(protected), within=WITHIN, what="an eviction", instead=protected.around)
+    protected.wait(lambda: not evicted(protected), "an eviction")
 
 
 @promise("Evictions are refused only while the controller itself moves the workers.", of="TrainingJob")
@@ -50,7 +50,7 @@ def test_the_worker_of_a_job_whose_spec_has_become_invalid_can_be_evicted(protec
     change = json.dumps({"spec": {"launcherAttachMode": "by hand"}})
     protected.namespace.kubectl("patch", trainings.CRDS[0], protected.name, "--type=merge", f"--patch={change}")
 
-    until(lambda: not evicted(protected), within=WITHIN, what="an eviction", instead=protected.around)
+    protected.wait(lambda: not evicted(protected), "an eviction")
 
 
 @promise("Evictions are refused only while the controller itself moves the workers.", of="TrainingJob")

@@ -16,9 +16,8 @@ import pytest
 from mpirt.controller.cluster.link import connect
 from mpirt.controller.cluster.writes import Writer
 from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.messages.events import field_managers
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Conflict, Done, Patch, Refused, WriteStatus
+from mpirt.controller.model.actions import Conflict, Done, Patch, WriteStatus
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.monitoring.metrics import Metrics
 from testbed.ground import Namespace
@@ -76,12 +75,7 @@ def test_a_change_that_a_policy_refuses_is_told_and_keeps_no_end_from_being_told
         user = f"system:serviceaccount:{namespace.name}:mpirt-controller"
         with no_config_map_is_changed_by(namespace, user, f"{job.name}-config"):
             change(namespace, f"{job.name}-config")
-            until(
-                lambda: job.condition("Running").get("reason") == "MPIJobRefused",
-                within=WITHIN,
-                what="MPIJobRefused",
-                instead=job.status,
-            )
+            job.wait_for_reason("MPIJobRefused")
             assert job.condition("Running")["status"] == "True"
             assert NOT_BY in job.condition("Running")["message"]
 
@@ -101,7 +95,7 @@ def test_a_launcher_job_that_a_queue_suspends_stays_suspended_until_the_queue_re
 
         # The controller looks at the job, and puts right what is its own.
         change(controller.namespace, f"{job.name}-config")
-        until(lambda: hostfile(job) != "edited", within=WITHIN, what="the hostfile to be put right")
+        until(lambda: job.hosts() != ["edited"], within=WITHIN, what="the hostfile to be put right")
 
         assert kubectl.get("job", f"{job.name}-launcher")["spec"]["suspend"] is True
         suspend(job, is_suspended=False)
@@ -114,7 +108,7 @@ def test_a_manager_that_edits_an_object_again_and_again_is_named(controller: Con
         job = one.job
         for _ in range(3):
             change(controller.namespace, f"{job.name}-config", "--field-manager=autopilot")
-            until(lambda: hostfile(job) != "edited", within=WITHIN, what="the hostfile to be put right")
+            until(lambda: job.hosts() != ["edited"], within=WITHIN, what="the hostfile to be put right")
 
         about = f"--field-selector=involvedObject.name={job.name},reason=MPIJobEditUndone"
         [event] = until(
@@ -145,18 +139,6 @@ class TestTheApiServersAnswer:
 
             assert isinstance(writer.carry_out(patch, JobKey("MPIJob", namespace.name, "it")), Conflict)
 
-    def test_to_a_patch_that_a_policy_denies_is_a_refusal_that_is_not_final(
-        self, namespace: Namespace, writer: Writer
-    ) -> None:
-        uid = config_map(namespace)["metadata"]["uid"]
-        guard = {"op": "test", "path": "/metadata/uid", "value": uid}
-        patch = Patch("ConfigMap", "it", (guard, {"op": "add", "path": "/data/a", "value": "c"}), "")
-        with no_config_map_is_changed_by(namespace, "admin", "it"):
-            came = writer.carry_out(patch, JobKey("MPIJob", namespace.name, "it"))
-
-        assert isinstance(came, Refused)
-        assert not came.final
-
     def test_to_a_status_of_an_older_version_is_a_conflict(self, namespace: Namespace, writer: Writer) -> None:
         namespace.kubectl.apply(job_object())
         body = namespace.kubectl.get("mpijobs.kubeflow.org", "it")
@@ -171,16 +153,6 @@ class TestTheApiServersAnswer:
             "MPIJob", "it", write.uid, {**status, "startTime": "2026-01-01T00:00:00Z"}, "", version=write.version
         )
         assert isinstance(writer.carry_out(later, key), Conflict)
-
-    def test_says_who_set_a_field(self, namespace: Namespace) -> None:
-        config_map(namespace)
-        change(namespace, "it", "--field-manager=autopilot")
-        body = namespace.kubectl.get("configmap", "it", "--show-managed-fields")
-        patch = Patch(
-            "ConfigMap", "it", ({"op": "test", "path": "/metadata/uid"}, {"op": "add", "path": "/data"}), ""
-        )
-
-        assert "autopilot" in field_managers(body, patch)
 
 
 def config_map(namespace: Namespace) -> dict[str, Any]:
@@ -206,8 +178,3 @@ def suspend(job: MpiJob, *, is_suspended: bool) -> None:
     patch = json.dumps({"spec": {"suspend": is_suspended}})
     words = ("--type=merge", f"--patch={patch}", "--field-manager=kueue")
     job.namespace.kubectl("patch", "job", f"{job.name}-launcher", *words)
-
-
-def hostfile(job: MpiJob) -> str:
-    found: str = job.namespace.kubectl.get("configmap", f"{job.name}-config")["data"]["hostfile"]
-    return found

@@ -11,9 +11,8 @@ import pytest
 
 from testbed.ground import Ground
 from testbed.plane.plane import Plane
-from tests.api import kills
 from tests.api.beds import FreeBeds, beds
-from tests.api.crashes import LIFE, Course, Peace, live_disturbed, live_in_peace
+from tests.api.crashes import LIFE, Course, Peace, asked_kills, kill_parameters, live_disturbed, live_in_peace
 from tests.promises import promise
 
 # All lives are begun at once, and the first test waits for the first of them.
@@ -23,7 +22,7 @@ pytestmark = pytest.mark.timeout(1800)
 SIDE_BY_SIDE = 6
 PEACE = "no kill"
 
-KILLS = kills.parameters([(write,) for write in LIFE], each=1)
+KILLS = kill_parameters([(write,) for write in LIFE], each=1)
 
 Courses = dict[str, Future[Course]]
 
@@ -40,7 +39,7 @@ def courses(
     ):
         free, peace = FreeBeds(made), Peace()
         lives = {PEACE: pool.submit(peaceful, free, peace)}
-        writes = [write for (write,) in kills.asked(request, "write")]
+        writes = [write for (write,) in asked_kills(request, "write")]
         yield lives | {write: pool.submit(disturbed, free, peace, write) for write in writes}
 
 
@@ -58,21 +57,17 @@ def disturbed(free: FreeBeds, peace: Peace, write: str) -> Course:
     "A controller that is killed at any write leaves no trace: the next one reaches the same end.",
     of="mpirt-controller",
 )
-@pytest.mark.parametrize("write", KILLS)
-def test_a_job_whose_controller_was_killed_comes_to_the_same_end(courses: Courses, write: str) -> None:
-    course = courses[write].result()
-
-    assert not course.while_running, course.while_running
-    assert not (at_the_end := course.at_the_end()), at_the_end
-
-
 @promise(
     "After a controller is killed, nothing is created twice and no launcher runs twice.", of="mpirt-controller"
 )
 @pytest.mark.parametrize("write", KILLS)
-def test_nothing_is_made_twice_although_nobody_knows_what_was_made(courses: Courses, write: str) -> None:
+def test_a_job_whose_controller_was_killed_comes_to_the_same_end_and_nothing_of_it_is_made_twice(
+    courses: Courses, write: str
+) -> None:
     course = courses[write].result()
 
+    assert not course.while_running, course.while_running
+    assert not (at_the_end := course.at_the_end()), at_the_end
     assert course.made_twice() == []
     assert course.runs() == ["Succeeded"]
 

@@ -14,13 +14,11 @@ from typing import Any
 import pytest
 
 from testbed.ground import Ground
-from testbed.kube import programs
 from testbed.kube.wait import until
 from testbed.mpijobs import MpiJob, manifest
-from testbed.plane import plane, shared
 from testbed.plane.plane import Plane
 from testbed.plane.stages import ENDS, NEVER
-from tests.api import controllers, trainings
+from tests.api import controllers
 from tests.api.controllers import Controller, job_name
 from tests.api.crds import (
     ARENA,
@@ -38,6 +36,7 @@ from tests.api.crds import (
 )
 from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, WITHIN, have, launcher
 from tests.promises import promise
+from tests.support import trainings
 
 # Of both versions, one is enough for each.
 pytestmark = pytest.mark.sample(1)
@@ -49,14 +48,6 @@ ARENA_JOB = {
     "metadata": {"name": "arena"},
     "spec": {"replicas": 2, "template": {"spec": {"containers": [{"name": "mpi", "image": "busybox"}]}}},
 }
-
-
-@pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    """A plane whose CRD may be replaced."""
-    binaries = programs.ensure(shared.version())
-    with plane.running(tmp_path_factory.mktemp("crds") / "plane", binaries, names=("node-1", "node-2")) as made:
-        yield made
 
 
 @pytest.fixture

@@ -1,32 +1,23 @@
 """
-A launcher Job that a cleaner deletes before anybody has written down how it ended: the job does not run again.
+The controller is away for a moment: another version follows it, and a cleaner deletes launcher Jobs meanwhile.
 
-The controller is this module's own, because it is stopped.
+It is this module's own, because it is stopped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from testbed.ground import Ground
 from testbed.kube.wait import until
 from testbed.mpijobs import MpiJob, submit
-from testbed.plane.plane import Plane
 from testbed.plane.stages import ENDS, NEVER
-from tests.api import controllers
 from tests.api.controllers import Controller, Replica, job_name
+from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, have, launcher, running
 from tests.api.states import made_again
 from tests.promises import promise
+from tests.support.stories import condition, held
 
 WITHIN = 90.0
-
-
-@pytest.fixture(scope="module")
-def alone(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
-    with controllers.passing(plane, cluster, tmp_path_factory.mktemp("alone")) as installed:
-        yield installed
 
 
 @pytest.fixture
@@ -89,3 +80,24 @@ def delete_launcher_job(job: MpiJob) -> None:
 
 def launchers(job: MpiJob) -> int:
     return len(job.pods("launcher"))
+
+
+@promise("An upgrade keeps the history of jobs, even one in the middle of a restart.", of="mpirt-controller")
+def test_a_version_is_followed_in_the_middle_of_a_restart(alone: Controller) -> None:
+    with running(alone, "upgrade", retries=3) as one:
+        [replica] = alone.replicas
+        worker, first = f"{one.job.name}-worker-1", launcher(one.job)
+        have(one.job, worker, OUT_OF_MEMORY)
+        one.told.wait(lambda state: worker in held(state).get("Running", ""), within=60, what="a dead worker")
+        have(one.job, first, FAILS)
+        told = condition(one.until("Restarting"), "Restarting")["message"]
+        assert worker in told
+        replica.end()
+
+        replica.start()
+        have(one.job, launcher(one.job), SUCCEEDS)
+        end = one.end()
+
+        assert condition(end, "Succeeded")["status"] == "True"
+        assert condition(end, "Restarting")["message"] == f"The launcher had to start again: {told}"
+        assert len(one.events("MPIJobRestarting")) == 1

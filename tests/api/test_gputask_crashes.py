@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from tests.api import kills
 from tests.api.apiproxy import Where, Write
 from tests.api.beds import Bed, FreeBeds, beds
 from tests.api.controllers import job_name
+from tests.api.crashes import asked_kills, kill_parameters
 from tests.api.gputasks import Task, gpu_plane, ground_of, manifest
 from tests.promises import promise
 
@@ -97,7 +97,7 @@ class Course:
         return kept | {"conditions": [(row["type"], row["reason"]) for row in self.status["conditions"]]}
 
 
-KILLS = kills.parameters([(write,) for write in LIFE], each=2)
+KILLS = kill_parameters([(write,) for write in LIFE], each=2)
 Courses = dict[str, Future[Course]]
 
 
@@ -111,7 +111,7 @@ def courses(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
         ThreadPoolExecutor(SIDE_BY_SIDE) as pool,
     ):
         free = FreeBeds(made)
-        targets = [target for (target,) in kills.asked(request, "target")]
+        targets = [target for (target,) in asked_kills(request, "target")]
         yield {target: pool.submit(live, free, target) for target in (PEACE, *targets)}
 
 
@@ -163,13 +163,11 @@ def test_the_life_of_a_task_is_these_writes(courses: Courses) -> None:
     of="mpirt-controller",
 )
 @pytest.mark.parametrize("target", KILLS)
-def test_a_task_whose_controller_was_killed_comes_to_the_same_end(courses: Courses, target: str) -> None:
+def test_a_task_whose_controller_was_killed_comes_to_the_same_end_and_no_pod_is_made_twice(
+    courses: Courses, target: str
+) -> None:
     course, peace = courses[target].result(), courses[PEACE].result()
 
     assert course.outcome() == peace.outcome()
     assert course.events == peace.events
-
-
-@pytest.mark.parametrize("target", KILLS)
-def test_no_pod_is_made_twice(courses: Courses, target: str) -> None:
-    assert courses[target].result().pods_made() == PODS
+    assert course.pods_made() == PODS

@@ -35,7 +35,6 @@ from tests.api.gputasks import (
     submit,
 )
 from tests.promises import promise
-from tests.support.metrics import Rest, Scrape, parse
 
 # Mere words in a status may be kept back for ten seconds.
 QUIET_SECONDS = 12.0
@@ -341,14 +340,12 @@ def test_a_task_costs_seven_writes_and_in_peace_none(
     with controllers.passing(own, ground, tmp_path_factory.mktemp("alone")) as alone:
         task = submit(alone.namespace, "cost")
         task.wait_for("GPUTaskRunning")
-        rest = Rest(lambda: scrape(alone).requests())
-        until(lambda: rest.seconds() > QUIET_SECONDS, within=60, what=f"{QUIET_SECONDS:g} s without a request")
+        alone.wait_for_rest(QUIET_SECONDS)
         task.ends(0)
         task.wait_for("GPUTaskSucceeded", kind="Succeeded")
-        over = Rest(lambda: scrape(alone).requests())
-        until(lambda: over.seconds() > QUIET_SECONDS, within=60, what=f"{QUIET_SECONDS:g} s without a request")
+        alone.wait_for_rest(QUIET_SECONDS)
 
-        assert scrape(alone).writes() == WRITES_OF_A_LIFE
+        assert alone.replicas[0].metrics().writes() == WRITES_OF_A_LIFE
 
 
 @promise(
@@ -371,10 +368,6 @@ def test_a_controller_without_the_crd_is_ready_and_runs_tasks_once_there_is_one(
 
     assert problems == ""
     assert [(line["level"], line["message"]) for line in said] == [("info", "doing without a kind")]
-
-
-def scrape(controller: Controller) -> Scrape:
-    return parse(controller.replicas[0].page("/metrics"))
 
 
 def refused(tasks: Namespace, body: dict[str, object]) -> str:

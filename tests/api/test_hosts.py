@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from testbed import manifests
@@ -78,20 +76,6 @@ def test_a_pod_that_is_marked_is_no_host(namespace: Namespace, account: str) -> 
     assert look(namespace, account).hosts == ["worker-0:1", "worker-1:1"]
 
 
-def test_the_revision_that_was_asked_for_is_the_only_one(namespace: Namespace, account: str) -> None:
-    namespace.workers(2, "busybox")
-    old = namespace.kubectl.get("pod", "worker-0")["metadata"]["labels"]["controller-revision-hash"]
-    # One pod of the new revision; the other stays what it was.
-    template = {"metadata": {"annotations": {"a": "b"}}}
-    change = {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 1}}, "template": template}}
-    namespace.kubectl("patch", "statefulset", "worker", f"--patch={json.dumps(change)}")
-    until(lambda: _revision(namespace, "worker-1") not in ("", old), within=60, what="worker-1 to be replaced")
-    until(lambda: len(look(namespace, account).hosts) == 2, within=60, what="worker-1 to be Ready again")
-
-    assert look(namespace, account, "--revision", old).hosts == ["worker-0:1"]
-    assert look(namespace, account, "--revision", _revision(namespace, "worker-1")).hosts == ["worker-1:1"]
-
-
 @promise("An empty list with code 0 means that there is no host; no such job is code 243.", of="mpirt-discover")
 def test_no_hosts_are_an_answer_and_no_job_is_none(namespace: Namespace, account: str) -> None:
     namespace.kubectl.apply(
@@ -142,12 +126,3 @@ def test_a_permission_that_is_withdrawn_is_no_empty_list(namespace: Namespace, a
 
     namespace.account(account, rules=[LEAST])
     until(lambda: look(namespace, account).code == 0, within=30, what="the permission to be back")
-
-
-def _revision(namespace: Namespace, pod: str) -> str:
-    """Empty while there is no such pod."""
-    found = namespace.kubectl("get", "pod", pod, "--output=json", "--ignore-not-found").stdout
-    if not found:
-        return ""
-    label: str = json.loads(found)["metadata"]["labels"]["controller-revision-hash"]
-    return label

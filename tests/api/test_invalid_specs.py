@@ -16,11 +16,12 @@ from testbed.ground import Namespace
 from testbed.kube.wait import until
 from testbed.mpijobs import MpiJob, submit
 from testbed.plane.stages import ENDS, NEVER
-from tests.api import trainings
 from tests.api.controllers import Controller, job_name
 from tests.promises import promise
+from tests.support import trainings
 
 WITHIN = 120.0
+TRUE = ("true",)
 FOREVER = {"Launcher": {ENDS: NEVER}}
 # No schema can know the containers' names.
 INVALID = {"mainContainer": "nowhere"}
@@ -41,13 +42,7 @@ def running(controller: Controller) -> Iterator[dict[str, MpiJob]]:
     """Running jobs by what is to happen to them; their specs have become invalid."""
     made = {
         what: submit(
-            controller.namespace,
-            job_name(what),
-            "busybox",
-            ("true",),
-            workers=1,
-            annotations=FOREVER,
-            runPolicy=of,
+            controller.namespace, job_name(what), "busybox", TRUE, workers=1, annotations=FOREVER, runPolicy=of
         )
         for what, of in POLICIES.items()
     }
@@ -55,23 +50,14 @@ def running(controller: Controller) -> Iterator[dict[str, MpiJob]]:
         job.wait_for("Running")
         job.change(**INVALID)
     for job in made.values():
-        wait_until_invalid(job)
+        job.wait_for_reason("MPIJobFailedValidation")
     yield made
-    controller.namespace.kubectl(
-        "delete",
-        "mpijobs.kubeflow.org",
-        *(job.name for job in made.values()),
-        "--ignore-not-found",
-        "--wait=false",
-    )
+    for job in made.values():
+        job.delete()
 
 
 def reason(job: MpiJob) -> str:
     return str(job.condition("Running").get("reason"))
-
-
-def wait_until_invalid(job: MpiJob) -> None:
-    until(lambda: reason(job) == "MPIJobFailedValidation", within=WITHIN, what="an invalid spec")
 
 
 def let_end(job: MpiJob) -> None:
@@ -82,57 +68,45 @@ def let_end(job: MpiJob) -> None:
 @promise(
     "The runPolicy of a job with an invalid spec still counts: suspend, deadline, clean-up and TTL.", of="MPIJob"
 )
-def test_an_invalid_job_that_is_suspended_gives_its_places_back(running: dict[str, MpiJob]) -> None:
-    job = running["suspended"]
+class TestARunningJobWhoseSpecIsInvalid:
+    def test_gives_its_places_back_when_it_is_suspended(self, running: dict[str, MpiJob]) -> None:
+        job = running["suspended"]
 
-    job.change(runPolicy={"suspend": True})
+        job.change(runPolicy={"suspend": True})
 
-    job.wait_for("Suspended")
-    until(lambda: job.pods("worker") == job.pods("launcher") == [], within=WITHIN, what="its pods to be gone")
-    until(lambda: active(job) == 0, within=WITHIN, what="no active pod in its status", instead=job.status)
-    assert (reason(job), job.condition("Running")["message"]) == ("MPIJobFailedValidation", PROBLEM)
+        job.wait_for("Suspended")
+        job.wait(lambda: job.pods("worker") == job.pods("launcher") == [], "no pods")
+        job.wait(lambda: active(job) == 0, "no active pod in its status")
+        assert (reason(job), job.condition("Running")["message"]) == ("MPIJobFailedValidation", PROBLEM)
 
+    def test_is_cleaned_up_when_it_has_ended(self, running: dict[str, MpiJob]) -> None:
+        job = running["cleaned"]
 
-@promise(
-    "The runPolicy of a job with an invalid spec still counts: suspend, deadline, clean-up and TTL.", of="MPIJob"
-)
-def test_an_invalid_job_that_has_ended_is_cleaned_up(running: dict[str, MpiJob]) -> None:
-    job = running["cleaned"]
+        let_end(job)
 
-    let_end(job)
+        job.wait_for("Succeeded")
+        job.wait(lambda: not job.pods("worker"), "no worker")
 
-    job.wait_for("Succeeded")
-    until(lambda: not job.pods("worker"), within=WITHIN, what="its worker to be gone")
+    def test_is_deleted_after_its_ttl(self, running: dict[str, MpiJob]) -> None:
+        job = running["deleted"]
 
+        let_end(job)
 
-@promise(
-    "The runPolicy of a job with an invalid spec still counts: suspend, deadline, clean-up and TTL.", of="MPIJob"
-)
-def test_an_invalid_job_that_has_ended_is_deleted_after_its_ttl(running: dict[str, MpiJob]) -> None:
-    job = running["deleted"]
+        until(lambda: not job.exists(f"{job.RESOURCE}/{job.name}"), within=WITHIN, what="the job to be deleted")
 
-    let_end(job)
+    def test_fails_at_its_deadline(self, running: dict[str, MpiJob]) -> None:
+        job = running["overdue"]
 
-    gone = ("get", "mpijobs.kubeflow.org", job.name, "--ignore-not-found", "--output=name")
-    until(lambda: not job.namespace.kubectl(*gone).stdout, within=WITHIN, what="the job to be deleted")
+        # It has run for longer than that.
+        job.change(runPolicy={"activeDeadlineSeconds": 1})
 
-
-@promise(
-    "The runPolicy of a job with an invalid spec still counts: suspend, deadline, clean-up and TTL.", of="MPIJob"
-)
-def test_an_invalid_job_fails_at_its_deadline(running: dict[str, MpiJob]) -> None:
-    job = running["overdue"]
-
-    # It has run for longer than that.
-    job.change(runPolicy={"activeDeadlineSeconds": 1})
-
-    job.wait_for("Failed")
-    assert job.condition("Failed")["reason"].startswith("DeadlineExceeded")
+        job.wait_for("Failed")
+        assert job.condition("Failed")["reason"].startswith("DeadlineExceeded")
 
 
 @promise("The API server refuses a number of workers out of a job's limits.", of="MPIJob")
 def test_a_number_of_workers_out_of_the_limits_of_an_elastic_job_is_refused(jobs: Namespace) -> None:
-    job = submit(jobs, job_name("elastic"), "busybox", ("true",), elastic=ELASTIC, runPolicy={"suspend": True})
+    job = submit(jobs, job_name("elastic"), "busybox", TRUE, elastic=ELASTIC, runPolicy={"suspend": True})
 
     assert "mpiReplicaSpecs.Worker.replicas must be from elastic.minReplicas to elastic.maxReplicas" in scaled(
         jobs, f"mpijobs.kubeflow.org/{job.name}", 4
@@ -143,7 +117,7 @@ def test_a_number_of_workers_out_of_the_limits_of_an_elastic_job_is_refused(jobs
 
 @promise("The API server refuses a number of workers out of a job's limits.", of="MPIJob")
 def test_more_workers_than_any_job_may_have_are_refused(jobs: Namespace) -> None:
-    job = submit(jobs, job_name("large"), "busybox", ("true",), runPolicy={"suspend": True})
+    job = submit(jobs, job_name("large"), "busybox", TRUE, runPolicy={"suspend": True})
 
     assert "should be less than or equal to 10000" in scaled(jobs, f"mpijobs.kubeflow.org/{job.name}", 10_001)
 
@@ -160,14 +134,14 @@ def test_a_number_of_workers_out_of_the_limits_of_a_training_job_is_refused(jobs
 
 
 def test_a_job_that_is_out_of_its_limits_already_can_be_suspended_and_brought_back(jobs: Namespace) -> None:
-    job = submit(jobs, job_name("beyond"), "busybox", ("true",), workers=5, elastic=ELASTIC)
-    wait_until_invalid(job)
+    job = submit(jobs, job_name("beyond"), "busybox", TRUE, workers=5, elastic=ELASTIC)
+    job.wait_for_reason("MPIJobFailedValidation")
 
     job.change(runPolicy={"suspend": True})
 
     job.wait_for("Suspended")
     assert scaled(jobs, f"mpijobs.kubeflow.org/{job.name}", 3) == ""
-    until(lambda: reason(job) == "MPIJobSuspended", within=WITHIN, what="a valid spec")
+    job.wait_for_reason("MPIJobSuspended")
 
 
 def scaled(namespace: Namespace, name: str, number: int) -> str:

@@ -58,11 +58,7 @@ def taken(controller: Controller) -> Taken:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"{name}-config"}, "data": {"a": "b"}}
     kubectl.apply(config)
     job = submit(controller.namespace, name, "busybox", DONE, workers=1)
-    until(
-        lambda: job.condition("Running").get("reason") == "ErrResourceExists",
-        within=WITHIN,
-        what="a job that says what is in its way",
-    )
+    job.wait_for_reason("ErrResourceExists")
     seen = Taken(job, job.condition("Running"), kubectl.get("configmap", f"{name}-config"), job.pods("worker"))
     kubectl("delete", "configmap", f"{name}-config")
     return seen
@@ -73,7 +69,7 @@ def long(controller: Controller) -> Iterator[MpiJob]:
     """A job that does not end by itself."""
     job = submit(controller.namespace, job_name("long"), "busybox", DONE, workers=1, annotations=FOREVER)
     yield job
-    job.namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name, "--wait=false")
+    job.delete()
 
 
 @promise("An object of the name that a job needs is left alone if it is not the job's, and reported.", of="MPIJob")
@@ -101,26 +97,20 @@ def test_when_a_job_is_over_its_pods_go_by_the_policy(
     job = over[policy]
     job.wait_for_end()
 
-    until(
-        lambda: (len(job.pods("worker")), len(job.pods("launcher"))) == (workers, launchers),
-        within=WITHIN,
-        what=f"{workers} workers and {launchers} launchers",
-    )
+    counts = {"worker": workers, "launcher": launchers}
+    job.wait(lambda: {role: len(job.pods(role)) for role in counts} == counts, f"{counts}")
     assert job.holds("Succeeded")
-    assert exists(job, f"job/{job.name}-launcher")
+    assert job.exists(f"job/{job.name}-launcher")
 
 
 @promise("With ttlSecondsAfterFinished the MPIJob is deleted, with all that belongs to it.", of="MPIJob")
 def test_with_a_time_to_live_the_job_itself_goes_and_all_of_it(over: dict[str, MpiJob]) -> None:
     job = over["TTL"]
-    until(lambda: not exists(job, f"mpijobs.kubeflow.org/{job.name}"), within=WITHIN, what="the job to be gone")
+    until(lambda: not job.exists(f"mpijobs.kubeflow.org/{job.name}"), within=WITHIN, what="the job to be gone")
 
     belongings = f"--selector=training.kubeflow.org/job-name={job.name}"
-    until(
-        lambda: not job.namespace.kubectl.get("all,configmaps,roles,rolebindings,serviceaccounts", belongings),
-        within=WITHIN,
-        what="all that belongs to it to be gone",
-    )
+    kinds = "all,configmaps,roles,rolebindings,serviceaccounts"
+    until(lambda: not job.namespace.kubectl.get(kinds, belongings), within=WITHIN, what="nothing of it")
 
 
 @promise("A finished job stays finished when its launcher Job is deleted.", of="MPIJob")
@@ -133,8 +123,8 @@ def test_a_finished_job_whose_launcher_job_is_deleted_stays_as_it_ended(over: di
     job.namespace.kubectl("delete", "job", f"{job.name}-launcher")
     have_it_looked_at(job)
 
-    assert not exists(job, f"job/{job.name}-launcher")
-    assert not exists(job, f"statefulset/{job.name}-worker")
+    assert not job.exists(f"job/{job.name}-launcher")
+    assert not job.exists(f"statefulset/{job.name}-worker")
     assert job.status()["conditions"] == before["conditions"]
 
 
@@ -169,21 +159,6 @@ def test_a_finished_job_runs_again_by_the_deletion_of_its_launcher_job_where_it_
         )
 
     until(again, within=WITHIN, what="another launcher, and its end", instead=job.status)
-
-
-@promise("Workers that a finished job keeps are not recreated, and go with the job.", of="MPIJob")
-def test_workers_that_a_finished_job_keeps_are_not_made_again_and_go_with_it(jobs: Namespace) -> None:
-    job = submit(jobs, job_name("kept"), "busybox", DONE, workers=2)
-    job.wait_for_end()
-    assert len(job.pods("worker")) == 2
-
-    job.namespace.kubectl("delete", "pod", f"{job.name}-worker-1", "--grace-period=1")
-    workers = ("get", "statefulset", f"{job.name}-worker", "--ignore-not-found", "--output=name")
-    until(lambda: not job.namespace.kubectl(*workers).stdout, within=WITHIN, what="no StatefulSet that misses it")
-    assert [pod["metadata"]["name"] for pod in job.pods("worker")] == [f"{job.name}-worker-0"]
-
-    job.namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name)
-    until(lambda: not job.pods("worker"), within=WITHIN, what="the worker that was kept to be gone")
 
 
 @promise("The time of activeDeadlineSeconds counts while workers are Pending, too.", of="MPIJob")
@@ -228,20 +203,19 @@ def test_a_suspended_job_has_no_pods_and_starts_anew_when_it_is_resumed(long: Mp
 @pytest.mark.parametrize("replica", ["Launcher", "Worker"])
 def test_a_template_that_the_api_server_refuses_is_told_with_its_words(jobs: Namespace, replica: str) -> None:
     job = submit(jobs, job_name("refused"), "busybox", DONE, workers=1, **{replica.lower(): REFUSED})
-    until(lambda: job.condition("Running").get("reason") == "MPIJobFailedValidation", within=WITHIN, what="a no")
+    told = job.wait_for_reason("MPIJobFailedValidation")
 
-    told = job.condition("Running")
     assert told["message"].startswith(f"spec.mpiReplicaSpecs.{replica}.template: the API server refuses it: ")
     assert 'spec.template.spec.nodeSelector: Invalid value: "not a label": ' in told["message"]
     assert job.condition("Failed") == {}
     # It was found before anything was made.
-    assert not exists(job, f"configmap/{job.name}-config")
+    assert not job.exists(f"configmap/{job.name}-config")
 
 
 @promise("A job whose template was rejected runs once the template is corrected.", of="MPIJob")
 def test_a_job_whose_template_was_refused_runs_once_it_is_mended(jobs: Namespace) -> None:
     job = submit(jobs, job_name("mended"), "busybox", DONE, workers=1, worker=REFUSED)
-    until(lambda: job.condition("Running").get("reason") == "MPIJobFailedValidation", within=WITHIN, what="a no")
+    job.wait_for_reason("MPIJobFailedValidation")
 
     job.change(mpiReplicaSpecs={"Worker": {"template": {"spec": {"nodeSelector": None}}}})
 
@@ -260,11 +234,7 @@ def annotate(job: MpiJob, *words: str) -> None:
 def have_it_looked_at(job: MpiJob) -> None:
     """Do something that the controller undoes, and wait until it has: it has seen all that was before."""
     job.namespace.kubectl("delete", "configmap", f"{job.name}-config")
-    until(lambda: exists(job, f"configmap/{job.name}-config"), within=WITHIN, what="the ConfigMap to be back")
-
-
-def exists(job: MpiJob, what: str) -> bool:
-    return bool(job.namespace.kubectl("get", what, "--ignore-not-found", "--output=name").stdout)
+    until(lambda: job.exists(f"configmap/{job.name}-config"), within=WITHIN, what="the ConfigMap to be back")
 
 
 def events(job: MpiJob, reason: str) -> list[str]:

@@ -95,13 +95,9 @@ def test_an_answer_is_the_one_of_kubectl(namespace: Namespace, words: tuple[str,
     # No other namespace has them: one of a test before this one may be on its way out.
     labels = {"a": namespace.name}
     for name in ("it", "other"):
+        metadata = {"name": name, "labels": labels}
         namespace.kubectl.apply(
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": name, "labels": labels},
-                "data": {"k": "v"},
-            }
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"k": "v"}}
         )
 
     assert namespace.kubectl.get(*words) == shown(namespace, *words)
@@ -134,16 +130,17 @@ def test_an_object_that_is_made_is_the_one_that_kubectl_makes_and_changes(namesp
     assert kubectl.get("mpijob", "ours")["metadata"]["labels"] == {"a": "e"}
 
 
-def test_a_missing_object_is_an_error_that_names_it(jobs: Namespace) -> None:
-    with pytest.raises(ClusterError, match=r"NotFound.*configmaps .none. not found"):
-        jobs.kubectl.get("configmap", "none")
-
-
-def test_a_kind_that_is_not_there_is_an_error(jobs: Namespace) -> None:
-    with pytest.raises(ClusterError, match='doesn\'t have a resource type "unicorns"'):
-        jobs.kubectl.get("unicorns")
-
-
-def test_words_that_only_kubectl_knows_are_an_error(jobs: Namespace) -> None:
-    with pytest.raises(ValueError, match="--watch is not known here"):
-        jobs.kubectl.get("pods", "--watch")
+@pytest.mark.parametrize(
+    ("words", "error", "says"),
+    [
+        (("configmap", "none"), ClusterError, r"NotFound.*configmaps .none. not found"),
+        (("unicorns",), ClusterError, 'doesn\'t have a resource type "unicorns"'),
+        (("pods", "--watch"), ValueError, "--watch is not known here"),
+    ],
+    ids=["an object that is missing", "a kind that is not there", "words that only kubectl knows"],
+)
+def test_what_has_no_answer_is_an_error(
+    jobs: Namespace, words: tuple[str, ...], error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        jobs.kubectl.get(*words)

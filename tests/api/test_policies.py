@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from testbed.ground import Ground, Namespace
+from testbed.ground import Namespace
 from testbed.kube.wait import until
 from testbed.mpijobs import MpiJob, submit
-from testbed.plane.plane import Plane
 from testbed.plane.stages import ENDS, NEVER
-from tests.api import controllers
 from tests.api.controllers import Controller, job_name
 from tests.promises import promise
 
@@ -102,13 +100,6 @@ def test_a_policy_on_stateful_sets_sees_all_of_the_workers_and_refuses_them_befo
         jobs.kubectl("delete", "mpijobs.kubeflow.org", name)
         submit(jobs, name, "busybox", ("true",), annotations={"Worker": {TEAM: "blue"}}).wait_for_end()
         jobs.kubectl("delete", "mpijobs.kubeflow.org", name, "--wait=false")
-
-
-@pytest.fixture(scope="module")
-def alone(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
-    """A controller in whose namespace nothing else is counted."""
-    with controllers.passing(plane, cluster, tmp_path_factory.mktemp("alone")) as installed:
-        yield installed
 
 
 @pytest.mark.one_in(3)

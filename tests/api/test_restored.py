@@ -70,17 +70,23 @@ OBJECTS = (
     "job/-launcher",
 )
 SLEEP = {"name": "more", "image": "none", "command": ["true"]}
+_NO_KEEPER = json.dumps([{"op": "remove", "path": "/binaryData"}])
 EDITS = (
     patched("another hostfile", "configmap/-config", "/data/hostfile", "elsewhere"),
+    patched("a file more", "configmap/-config", "/data/more", "x"),
+    patched("another keeper", "configmap/-config", "/binaryData/keeper-1-amd64", "AAAA"),
+    Edit("no keeper", "configmap/-config", "/binaryData", ("patch", "--type=json", f"--patch={_NO_KEEPER}")),
     labelled("no label of ours", "configmap/-config", "training.kubeflow.org/operator-name-"),
     labelled("a label gone", "serviceaccount/-launcher", "app-"),
     labelled("another job's label", "serviceaccount/-launcher", f"{_JOB_LABEL}=other"),
     patched("no rule", "role/-launcher", "/rules", []),
     patched("nobody bound", "rolebinding/-launcher", "/subjects", []),
+    patched("a port", "service/", "/spec/ports", [{"port": 22}]),
     patched("other pods", "service/", "/spec/selector", {"app": "another"}),
     labelled("another job's label", "service/", f"{_JOB_LABEL}=other"),
     patched("a container more", "statefulset/-worker", "/spec/template/spec/containers/-", SLEEP),
     Edit("scaled", "statefulset/-worker", "/spec/replicas", ("scale", "--replicas=1")),
+    patched("workers that roll no more", "statefulset/-worker", "/spec/updateStrategy", {"type": "OnDelete"}),
     Edit("no digest", "statefulset/-worker", _DIGEST, ("annotate", "mpirt.dev/template-")),
     patched("other ordinals", "statefulset/-worker", "/spec/ordinals", {"start": 5}),
     Edit("no digest", "job/-launcher", _DIGEST, ("annotate", "mpirt.dev/template-")),
@@ -178,21 +184,6 @@ def test_a_launcher_job_that_comes_back_waits_until_the_pod_of_the_one_before_is
     assert let_go.version > over.version
 
 
-@pytest.mark.one_in(3)
-def test_a_copy_of_the_launcher_pod_does_not_hold_back_a_launcher_job_that_comes_back(whole: MpiJob) -> None:
-    kubectl = whole.namespace.kubectl
-    [pod] = [pod for pod in whole.pods("launcher") if "deletionTimestamp" not in pod["metadata"]]
-    copy = f"{pod['metadata']['name']}-debug"
-    kubectl.apply(copied(pod, copy))
-    before = kubectl.get("job", f"{whole.name}-launcher")["metadata"]["uid"]
-
-    kubectl("delete", "job", f"{whole.name}-launcher")
-    until(lambda: may_make_its_pod(whole, but=before), within=TOLD_WITHIN + SHORT_GRACE, what="a launcher Job")
-
-    assert "deletionTimestamp" not in kubectl.get("pod", copy)["metadata"]
-    kubectl("delete", "pod", copy)
-
-
 @promise("Two launchers of a job never run at the same time.", of="MPIJob")
 @pytest.mark.one_in(3)
 def test_a_launcher_starts_when_the_one_before_it_has_ended(whole: MpiJob) -> None:
@@ -240,23 +231,6 @@ def test_workers_come_back_as_soon_as_the_ones_before_them_are_gone(controller: 
     seconds = last_gone.until(last_back)
     times.add("workers: made, after the end of those before", seconds)
     assert seconds < WITHIN
-
-
-def copied(pod: dict[str, Any], name: str) -> dict[str, Any]:
-    """As `kubectl debug --copy-to` makes it, with its labels but for those by which its Job would adopt it."""
-    metadata = pod["metadata"]
-    labels = {label: value for label, value in metadata["labels"].items() if "controller-uid" not in label}
-    spec = {field: value for field, value in pod["spec"].items() if field != "nodeName"}
-    head = {"name": name, "labels": labels, "annotations": metadata["annotations"]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": head, "spec": spec}
-
-
-def may_make_its_pod(job: MpiJob, *, but: str) -> bool:
-    """Whether there is a launcher Job other than that one, and it is not held back."""
-    found = json.loads(
-        job.namespace.kubectl("get", f"job/{job.name}-launcher", "--output=json", check=False).stdout or "{}"
-    )
-    return bool(found and found["metadata"]["uid"] != but and found["spec"]["parallelism"] == 1)
 
 
 def wait_for_end(pods: Watch, uid: str) -> State:

@@ -130,12 +130,7 @@ def test_a_job_that_mpi_operator_never_started_says_why_it_does_not_run(
     before, config = theirs.objects(), theirs.config()
 
     theirs.manager_is(manager)
-    until(
-        lambda: theirs.job.condition("Running").get("reason") == "MPIJobRunByAnother",
-        within=WITHIN,
-        what="the reason",
-        instead=theirs.job.status,
-    )
+    theirs.job.wait_for_reason("MPIJobRunByAnother")
 
     message = theirs.job.condition("Running")["message"]
     assert f"{theirs.name}-" in message

@@ -43,7 +43,7 @@ def life(controller: Controller) -> Iterator[Story]:
 def test_a_changed_launcher_template_replaces_the_launcher_and_leaves_the_workers(life: Story) -> None:
     running = life.job
     workers = {uid(pod) for pod in running.pods("worker")}
-    old = launcher(running)
+    old = running.launcher()
 
     with pods_of(running, "launcher") as pods:
         change(running, "Launcher", "env", [{"name": "CHANGED", "value": "1"}])
@@ -64,7 +64,7 @@ def test_a_changed_worker_template_rolls_every_worker_and_then_the_launcher_star
 ) -> None:
     running = life.job
     old = {uid(pod) for pod in running.pods("worker")}
-    listed = hostfile(running)
+    listed = running.hosts()
 
     with (
         pods_of(running, "worker") as workers,
@@ -93,7 +93,7 @@ def test_a_changed_worker_template_rolls_every_worker_and_then_the_launcher_star
     assert {state.body["data"]["hostfile"] for state in config.states} == {
         config.states[0].body["data"]["hostfile"]
     }
-    assert hostfile(running) == sorted(name(pod) for pod in running.pods("worker"))
+    assert running.hosts() == sorted(name(pod) for pod in running.pods("worker"))
 
 
 @promise(
@@ -138,17 +138,6 @@ def as_of(pods: Watch, version: int) -> dict[str, State]:
         if state.version <= version:
             there[name(state.body)] = state
     return {pod: state for pod, state in there.items() if not state.deleted}
-
-
-def hostfile(job: MpiJob) -> list[str]:
-    data = job.namespace.kubectl.get("configmap", f"{job.name}-config")["data"]
-    return [line.split()[0] for line in data["hostfile"].splitlines()]
-
-
-def launcher(job: MpiJob) -> str:
-    """The launcher pod that runs."""
-    [running] = [pod for pod in job.pods("launcher") if not is_over(pod)]
-    return name(running)
 
 
 def is_over(pod: dict[str, Any]) -> bool:

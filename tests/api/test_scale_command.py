@@ -5,32 +5,22 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from testbed.ground import Ground
-from testbed.kube.wait import until
 from testbed.mpijobs import submit as submit_mpi_job
-from testbed.plane.plane import Plane
 from testbed.plane.stages import ENDS, NEVER
-from tests.api import trainings
 from tests.api.apiproxy import Where
-from tests.api.beds import Bed, beds
+from tests.api.beds import Bed
 from tests.api.controllers import job_name
-from tests.api.scale_words import words
-from tests.api.trainings import Training
+from tests.api.scale_changes import words
 from tests.promises import promise
+from tests.support import trainings
+from tests.support.trainings import Training
 
 MPIRT = Path(sys.executable).with_name("mpirt")
 WITHIN = trainings.WITHIN
-
-
-@pytest.fixture(scope="module")
-def bed(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
-    with beds(plane, cluster, tmp_path_factory.mktemp("scale"), 1, replicas=1) as [made]:
-        yield made
 
 
 def started(bed: Bed, *words: str) -> subprocess.Popen[str]:
@@ -85,7 +75,7 @@ def test_the_worker_that_is_named_leaves_when_nothing_runs_in_it(bed: Bed) -> No
     job = running(bed, workers=3)
     bed.proxy.busy[job.worker(1)] = 1
     command = started(bed, f"trainingjob/{job.name}", "--remove", job.worker(1))
-    until(lambda: f"{job.worker(1)}:1" not in job.hosts(), within=WITHIN, what="one host less", instead=job.around)
+    job.wait(lambda: f"{job.worker(1)}:1" not in job.hosts(), "one host less")
     assert command.poll() is None
 
     del bed.proxy.busy[job.worker(1)]
@@ -199,7 +189,7 @@ def test_an_interrupted_command_says_how_to_undo_the_change_which_goes_on(bed: B
     job = running(bed)
     bed.proxy.busy[job.worker(1)] = 1
     command = started(bed, job.name, "-1")
-    until(lambda: len(job.hosts()) == 1, within=WITHIN, what="one host less", instead=job.around)
+    job.wait(lambda: len(job.hosts()) == 1, "one host less")
 
     command.send_signal(signal.SIGINT)
 
@@ -208,7 +198,7 @@ def test_an_interrupted_command_says_how_to_undo_the_change_which_goes_on(bed: B
     assert code == 130
     assert f"undo it by: kubectl delete scalein {name} -n {bed.namespace.name}" in said
     bed.namespace.kubectl("delete", "scalein", name)
-    until(lambda: len(job.hosts()) == 2, within=WITHIN, what="both hosts again", instead=job.around)
+    job.wait(lambda: len(job.hosts()) == 2, "both hosts again")
 
 
 def test_the_command_without_waiting_ends_at_once_and_the_change_goes_on(bed: Bed) -> None:
@@ -217,7 +207,7 @@ def test_the_command_without_waiting_ends_at_once_and_the_change_goes_on(bed: Be
     code, lines, _ = ended(started(bed, job.name, "+1", "--no-wait"))
 
     assert (code, len(lines)) == (0, 1)
-    until(lambda: len(job.workers()) == 3, within=WITHIN, what="three workers", instead=job.around)
+    job.wait(lambda: len(job.workers()) == 3, "three workers")
 
 
 @pytest.mark.one_in(3)

@@ -1,26 +1,163 @@
 """
 Crash consistency of elastic jobs: wherever in a change of its workers the controller is killed, a job comes to the
 same end, no pod is made twice, and no number is used twice.
+
+The kill is that of crashes.py: the API server has carried the write out, and nobody knows.
 """
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 import pytest
 
+from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
 from testbed.ground import Ground
+from testbed.kube.wait import until
 from testbed.plane.plane import Plane
-from tests.api import kills
-from tests.api.beds import FreeBeds, beds
-from tests.api.recorder import Recorder, recording
-from tests.api.scale_changes import CHANGES, IN_PEACE_ONLY, Change
-from tests.api.scale_crashes import Course, live
-from tests.api.states import State
+from tests.api.apiproxy import Where, Write
+from tests.api.beds import COMES_WITHIN, Bed, FreeBeds, beds, made_twice
+from tests.api.controllers import job_name
+from tests.api.crashes import asked_kills, kill_parameters
+from tests.api.recorder import Recorder, Told, is_worker, recording
+from tests.api.scale_changes import CHANGES, IN_PEACE_ONLY, Change, place, words
+from tests.api.states import SETTLES_WITHIN, State, lasting_difference, made_again, state
 from tests.api.straight import Straight
 from tests.promises import promise
+from tests.support import trainings
+from tests.support.trainings import Body, Training
+
+_WORKERS = 3
+
+
+@dataclass(repr=False)
+class Course:
+    """One job's change, and what is to be said of it."""
+
+    bed: Bed
+    change: Change
+    job: Training
+    recorder: Recorder
+    template: str = ""
+    """The digest of its workers' template, which names its node."""
+    begun: int = 0
+    """How many writes there had been for the job when the change was asked for."""
+    difference: str = ""
+    """How it differed in the end from the one in peace."""
+
+    def writes(self) -> list[str]:
+        """What was written for the change, in the words of it."""
+        return list(dict.fromkeys(words(write) for write in self._writes()[self.begun :] if write.is_good))
+
+    def made_twice(self) -> list[str]:
+        """Objects that the API server has made more than once, and pods that Kubernetes has."""
+        return [*made_twice(self._writes()), *made_again(self.bed.namespace, self.job.name)]
+
+    def pods(self) -> dict[str, int]:
+        """How many pods of each of its workers there ever were."""
+        workers = {(told.name, told.uid) for told in self._told() if told.kind == "Pod" and is_worker(told.body)}
+        return Counter(name for name, _ in workers)
+
+    def wanted(self) -> list[tuple[str, ...]]:
+        """The different sets of workers that it has wanted, one after the other."""
+        told = [told.body.get("status", {}) for told in self._told() if told.kind == "TrainingJob"]
+        sets = [tuple(status["targetWorkers"]) for status in told if "targetWorkers" in status]
+        return list(dict.fromkeys(sets))
+
+    def scalers(self) -> list[Body]:
+        """What asked for the change, if that is an object."""
+        return [*self.recorder.all_of("ScaleIn", self.job.name), *self.recorder.all_of("ScaleOut", self.job.name)]
+
+    def live(self, peace: Future[State], target: str) -> None:
+        """See the change through; without a target, as the one that others are compared with."""
+        self._rest(*range(_WORKERS))
+        [self.template] = {pod["metadata"]["annotations"][TEMPLATE_ANNOTATION] for pod in self.job.pods()}
+        self.begun = len(self._writes())
+        if not target:
+            self.change.ask(self.job)
+            self._rest(*self.change.hosts)
+            # A look that begins before the last of them would not see it.
+            until(
+                self._is_all_written, within=SETTLES_WITHIN, what="all writes of the change", instead=self.writes
+            )
+            peace.set_result(self._state())
+            return
+        hold = self.bed.proxy.hold(Where.AFTER, lambda write: self._is(write, target))
+        self.change.ask(self.job)
+        self.bed.kill_at(hold)
+        self._rest(*self.change.hosts)
+        self.difference = lasting_difference(peace.result(COMES_WITHIN), self._state)
+
+    def _rest(self, *numbers: int) -> None:
+        """Wait until the job has these workers, nothing is under way, and all that is said."""
+        names = list(map(self.job.worker, numbers))
+
+        def is_at_rest() -> bool:
+            return _is_at_rest((self.recorder.now("TrainingJob", self.job.name) or {}).get("status", {}), names)
+
+        self.recorder.wait(
+            self.job.name, is_at_rest, within=COMES_WITHIN, what=" ".join(names), instead=self.job.surroundings
+        )
+
+    def _is(self, write: Write, target: str) -> bool:
+        return self.job.name in write.name and words(write) == target
+
+    def _is_all_written(self) -> bool:
+        return len(self.writes()) >= len(self.change.writes)
+
+    def _state(self) -> State:
+        found = map(_without_course, state(self.bed.namespace, self.job.name))
+        return tuple(line.replace(self.template, "TEMPLATE") for line in found)
+
+    def _told(self) -> list[Told]:
+        return [told for told in self.recorder.told() if self.job.name in told.name]
+
+    def _writes(self) -> list[Write]:
+        return [write for write in self.bed.proxy.writes() if self.job.name in write.name]
+
+
+def _is_at_rest(status: Body, names: list[str]) -> bool:
+    workers = len(names)
+    said = [each["message"] for each in status.get("conditions", ()) if each["type"] == "Running"]
+    return (
+        status.get("phase") == "Running"
+        and not {"change", "drains"} & set(status["scaling"])
+        and status["targetWorkers"] == names
+        and status["replicaStatuses"]["Worker"]["active"] == workers
+        and f"{workers} of {workers} workers are Ready" in said[0]
+    )
+
+
+def _without_course(line: str) -> str:
+    """What is said of a scaler that is under way is left out: it may be over when the next controller sees it."""
+    fact = json.loads(line)
+    if fact["kind"] in trainings.PLURALS:
+        status = fact["status"]
+        status["conditions"] = [each for each in status["conditions"] if each["type"] != "Scaling"]
+        status.pop("startTime", None)
+    return json.dumps(fact, sort_keys=True)
+
+
+def live(bed: Bed, recorder: Recorder, change: Change, peace: Future[State], target: str) -> Course:
+    """The life of a job that runs and whose workers change; without a target, in peace."""
+    name = job_name("scale")
+    try:
+        with place(bed.namespace.ground.kubectl, change, name) as fields:
+            job = trainings.submit(bed.namespace, name, replicas=_WORKERS, restart="Always", **fields)
+            course = Course(bed, change, job, recorder)
+            course.live(peace, target)
+    except BaseException as error:
+        if not target and not peace.done():
+            # Those that wait for it must know that there will be none.
+            peace.set_exception(error)
+        raise
+    return course
+
 
 # All lives are begun at once, and the first test waits for the first of them.
 pytestmark = pytest.mark.timeout(1800)
@@ -32,7 +169,7 @@ ROLE, REFRESH = "PATCH roles", "PATCH pods launcher"
 
 Courses = dict[tuple[str, str], Future[Course]]
 IN_PEACE = CHANGES | IN_PEACE_ONLY
-KILLS = kills.parameters([(what, write) for what, change in CHANGES.items() for write in change.writes], each=2)
+KILLS = kill_parameters([(what, write) for what, change in CHANGES.items() for write in change.writes], each=2)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +185,7 @@ def courses(
         recorders = {bed.namespace.name: stack.enter_context(recording(way, bed.namespace.name)) for bed in made}
         pool, free = stack.enter_context(ThreadPoolExecutor(SIDE_BY_SIDE)), FreeBeds(made)
         peace = {what: Future[State]() for what in IN_PEACE}
-        wanted = [*((what, PEACE) for what in IN_PEACE), *sorted(kills.asked(request, "what", "write"))]
+        wanted = [*((what, PEACE) for what in IN_PEACE), *sorted(asked_kills(request, "what", "write"))]
         yield {
             (what, write): pool.submit(in_a_bed, free, recorders, IN_PEACE[what], peace[what], write)
             for what, write in wanted
@@ -66,29 +203,17 @@ def in_a_bed(
     "A controller that is killed at any write leaves no trace: the next one reaches the same end.",
     of="mpirt-controller",
 )
-@pytest.mark.parametrize(("what", "write"), KILLS)
-def test_a_change_whose_controller_was_killed_comes_to_the_same_end(
-    courses: Courses, what: str, write: str
-) -> None:
-    course = courses[what, write].result()
-
-    assert not course.difference, course.difference
-
-
 @promise("A number of a worker is never used twice in a job, and no pod is created twice.", of="TrainingJob")
 @pytest.mark.parametrize(("what", "write"), KILLS)
-def test_no_pod_is_made_twice_and_no_number_is_used_twice(courses: Courses, what: str, write: str) -> None:
-    course, change = courses[what, write].result(), CHANGES[what]
-
-    assert course.made_twice() == []
-    assert course.pods() == {course.job.worker(number): 1 for number in range(change.highest + 1)}
-
-
-@pytest.mark.parametrize(("what", "write"), KILLS)
-def test_the_wanted_workers_change_once(courses: Courses, what: str, write: str) -> None:
+def test_a_change_whose_controller_was_killed_comes_to_the_same_end_once_and_uses_no_number_twice(
+    courses: Courses, what: str, write: str
+) -> None:
     course, change = courses[what, write].result(), CHANGES[what]
     worker = course.job.worker
 
+    assert not course.difference, course.difference
+    assert course.made_twice() == []
+    assert course.pods() == {worker(number): 1 for number in range(change.highest + 1)}
     assert course.wanted() == [
         (worker(0), worker(1), worker(2)),
         tuple(worker(number) for number in change.hosts),
@@ -99,7 +224,7 @@ def test_the_wanted_workers_change_once(courses: Courses, what: str, write: str)
     "A worker on a node that is about to go gets a successor, first if the job can't do without.", of="TrainingJob"
 )
 @pytest.mark.parametrize("what", IN_PEACE)
-def test_the_end_is_the_one_that_was_asked_for(courses: Courses, what: str) -> None:
+def test_a_change_is_these_writes_and_ends_as_it_was_asked_for(courses: Courses, what: str) -> None:
     course, change = courses[what, PEACE].result(), IN_PEACE[what]
     job = course.job
     workers = [job.worker(number) for number in change.hosts]
@@ -109,15 +234,7 @@ def test_the_end_is_the_one_that_was_asked_for(courses: Courses, what: str) -> N
     assert sorted(job.workers()) == workers
     assert job.hosts() == [f"{name}:1" for name in workers]
     assert {scaler["status"]["phase"] for scaler in course.scalers()} <= {"ScaleSucceeded"}
-
-
-@promise(
-    "A worker on a node that is about to go gets a successor, first if the job can't do without.", of="TrainingJob"
-)
-@pytest.mark.parametrize("what", IN_PEACE)
-def test_a_change_is_these_writes(courses: Courses, what: str) -> None:
-    done, expected = courses[what, PEACE].result().writes(), IN_PEACE[what].writes
-
+    done, expected = course.writes(), change.writes
     assert [write for write in done if not _follows(write)] == [write for write in expected if not _follows(write)]
     assert {write: _seen_by(write, done) for write in done if _follows(write)} == {
         write: _seen_by(write, expected) for write in expected if _follows(write)

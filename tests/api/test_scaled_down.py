@@ -8,31 +8,20 @@ answer by the proxy whether they are in use.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
-from testbed.ground import Ground
-from testbed.kube.wait import until
 from testbed.mpijobs import MpiJob, submit
-from testbed.plane.plane import Plane
 from testbed.plane.stages import ENDS, NEVER
 from tests.api.apiproxy import Write
-from tests.api.beds import Bed, beds
+from tests.api.beds import Bed
 from tests.api.controllers import job_name
 from tests.promises import promise
 
-WITHIN = 90.0
 # Later answers than the first, so that one of them was given after everything was known.
 ASKED = 3
 LONG_AGO = "2020-01-01T00:00:00Z"
 DRAINING, SINCE = "mpirt.dev/draining", "mpirt.dev/draining-since"
-
-
-@pytest.fixture(scope="module")
-def bed(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
-    with beds(plane, cluster, tmp_path_factory.mktemp("scaled"), 1, replicas=1) as [made]:
-        yield made
 
 
 @pytest.fixture
@@ -55,17 +44,17 @@ def job(bed: Bed) -> MpiJob:
 @promise("Workers of an MPIJob that is scaled down are deleted only when no command runs in them.", of="MPIJob")
 def test_workers_that_leave_are_deleted_only_when_all_of_them_are_free(bed: Bed, job: MpiJob) -> None:
     before = uids(job)
-    bed.proxy.busy[worker(job, 2)] = 1
+    bed.proxy.busy[job.worker(2)] = 1
 
     scale(job, 2)
     wait_until_asked(bed, job, 2)
-    meanwhile = uids(job), hosts(job), shrinks(bed, job)
+    meanwhile = uids(job), job.hosts(), shrinks(bed, job)
     bed.proxy.busy.clear()
     wait_for_workers(job, 0, 1)
 
     [shrunk] = shrinks(bed, job)
-    answers = [answer for answer in bed.proxy.answers(worker(job, 2)) if answer.at < shrunk.at]
-    assert meanwhile == (before, [worker(job, 0), worker(job, 1)], [])
+    answers = [answer for answer in bed.proxy.answers(job.worker(2)) if answer.at < shrunk.at]
+    assert meanwhile == (before, [job.worker(0), job.worker(1)], [])
     assert sorted({answer.sessions for answer in answers}) == [0, 1]
     assert [answer.sessions for answer in answers[-2:]] == [0, 0]
 
@@ -79,36 +68,36 @@ def test_the_workers_with_the_highest_numbers_leave_and_the_others_stay_unchange
     scale(job, 3)
     wait_for_workers(job, 0, 1, 2)
 
-    assert uids(job) == {name: uid for name, uid in before.items() if name != worker(job, 3)}
-    assert [bed.proxy.answers(worker(job, number)) for number in range(3)] == [[], [], []]
+    assert uids(job) == {name: uid for name, uid in before.items() if name != job.worker(3)}
+    assert [bed.proxy.answers(job.worker(number)) for number in range(3)] == [[], [], []]
     assert job.holds("Running")
 
 
 @promise("A worker in use that is not needed any more is deleted after 5 min.", of="MPIJob")
 def test_a_worker_in_use_is_deleted_when_it_has_been_leaving_for_five_minutes(bed: Bed, job: MpiJob) -> None:
-    bed.proxy.busy[worker(job, 3)] = 1
+    bed.proxy.busy[job.worker(3)] = 1
     scale(job, 3)
     wait_until_asked(bed, job, 3)
     assert len(uids(job)) == 4
 
     since = f"{SINCE}={LONG_AGO}"
-    job.namespace.kubectl("annotate", "pod", worker(job, 3), since, "--overwrite")
+    job.namespace.kubectl("annotate", "pod", job.worker(3), since, "--overwrite")
     wait_for_workers(job, 0, 1, 2)
 
-    assert {answer.sessions for answer in bed.proxy.answers(worker(job, 3))} == {1}
+    assert {answer.sessions for answer in bed.proxy.answers(job.worker(3))} == {1}
 
 
 @promise("A worker that is needed again before it is deleted is a host again.", of="MPIJob")
 def test_a_worker_that_is_wanted_again_before_it_is_free_is_a_host_again(bed: Bed, job: MpiJob) -> None:
     before = uids(job)
-    bed.proxy.busy[worker(job, 3)] = 1
+    bed.proxy.busy[job.worker(3)] = 1
     scale(job, 3)
     wait_until_asked(bed, job, 3)
 
     scale(job, 4)
-    wanted = [worker(job, number) for number in range(4)]
-    until(lambda: hosts(job) == wanted, within=WITHIN, what="four hosts", instead=job.surroundings)
-    until(lambda: not marked(job), within=WITHIN, what="no mark", instead=lambda: marked(job))
+    wanted = [job.worker(number) for number in range(4)]
+    job.wait(lambda: job.hosts() == wanted, "four hosts")
+    job.wait(lambda: not marked(job), "no mark")
 
     assert uids(job) == before
     assert shrinks(bed, job) == []
@@ -119,20 +108,10 @@ def scale(job: MpiJob, replicas: int) -> None:
     job.namespace.kubectl("scale", f"mpijobs.kubeflow.org/{job.name}", f"--replicas={replicas}")
 
 
-def worker(job: MpiJob, number: int) -> str:
-    return f"{job.name}-worker-{number}"
-
-
 def uids(job: MpiJob) -> dict[str, str]:
     """The workers' pods that are there and not on their way out."""
     found = (pod["metadata"] for pod in job.pods("worker"))
     return {each["name"]: each["uid"] for each in found if "deletionTimestamp" not in each}
-
-
-def hosts(job: MpiJob) -> list[str]:
-    """Those in the ConfigMap."""
-    lines = job.namespace.kubectl.get("configmap", f"{job.name}-config")["data"]["hostfile"].splitlines()
-    return [line.split()[0] for line in lines]
 
 
 def marked(job: MpiJob) -> list[str]:
@@ -149,14 +128,10 @@ def shrinks(bed: Bed, job: MpiJob) -> list[Write]:
 
 def wait_until_asked(bed: Bed, job: MpiJob, number: int) -> None:
     """Until the worker has answered some times, and that it is in use."""
-    until(
-        lambda: len(bed.proxy.answers(worker(job, number))) >= ASKED,
-        within=WITHIN,
-        what=f"{worker(job, number)} to be asked",
-        instead=job.surroundings,
-    )
+    pod = job.worker(number)
+    job.wait(lambda: len(bed.proxy.answers(pod)) >= ASKED, f"{pod} to be asked")
 
 
 def wait_for_workers(job: MpiJob, *numbers: int) -> None:
-    wanted = [worker(job, number) for number in numbers]
-    until(lambda: sorted(uids(job)) == wanted, within=WITHIN, what=f"{wanted}", instead=job.surroundings)
+    wanted = [job.worker(number) for number in numbers]
+    job.wait(lambda: sorted(uids(job)) == wanted, f"{wanted}")

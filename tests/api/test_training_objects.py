@@ -6,20 +6,15 @@ taken, and deletion.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
-from testbed.ground import Ground
 from testbed.kube.wait import until
-from testbed.plane.plane import Plane
-from tests.api import trainings
 from tests.api.apiproxy import Where
-from tests.api.beds import Bed, beds
+from tests.api.beds import Bed
 from tests.api.controllers import NAME, job_name
-from tests.api.trainings import CRDS, GROUP, WITHIN, Training
 from tests.promises import promise
+from tests.support import trainings
+from tests.support.trainings import CRDS, GROUP, WITHIN, Training
 
 # Newer than the schema that et-operator's CRD has: it would drop them.
 NEW_FIELDS: dict[str, Any] = {
@@ -27,12 +22,6 @@ NEW_FIELDS: dict[str, Any] = {
     "schedulingGates": [{"name": "example.org/gate"}],
     "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpus"}],
 }
-
-
-@pytest.fixture(scope="module")
-def bed(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
-    with beds(plane, cluster, tmp_path_factory.mktemp("trainings"), 1, replicas=1) as [made]:
-        yield made
 
 
 def running(bed: Bed, **fields: Any) -> Training:
@@ -43,7 +32,7 @@ def running(bed: Bed, **fields: Any) -> Training:
 
 def wait_for_workers(job: Training, *numbers: int) -> None:
     wanted = [job.worker(number) for number in numbers]
-    until(lambda: sorted(job.workers()) == wanted, within=WITHIN, what=f"{wanted}", instead=job.around)
+    job.wait(lambda: sorted(job.workers()) == wanted, f"{wanted}")
 
 
 @promise("A TrainingJob that is suspended gets no more workers.", of="TrainingJob")
@@ -57,7 +46,7 @@ def test_a_job_that_is_suspended_while_its_workers_are_created_gets_no_more_of_t
     large.suspend()
     # Changes of one kind are reported in their order: when a later job has a worker, the suspension is known.
     later = trainings.submit(bed.namespace, job_name("later"), replicas=1)
-    until(later.workers, within=WITHIN, what="a worker of the later job", instead=later.around)
+    later.wait(later.workers, "a worker of the later job")
     hold.release()
     large.wait_for("Suspended")
 
@@ -75,8 +64,8 @@ class TestTheScaleSubresource:
         job.scale(1)
         wait_for_workers(job, 0)
 
-        until(lambda: job.hosts() == [f"{job.worker(0)}:1"], within=WITHIN, what="one host", instead=job.hosts)
-        until(lambda: job.phase() == "Running", within=WITHIN, what="the end of it", instead=job.around)
+        job.wait(lambda: job.hosts() == [f"{job.worker(0)}:1"], "one host")
+        job.wait_for("Running")
         assert job.status()["targetWorkers"] == [job.worker(0)]
 
     def test_its_selector_selects_the_workers_and_no_other_pods(self, bed: Bed) -> None:
@@ -134,7 +123,7 @@ def test_the_controllers_role_allows_it_to_ask_workers(bed: Bed) -> None:
 def test_fields_that_are_newer_than_the_crd_come_to_the_pods(bed: Bed) -> None:
     job = trainings.submit(bed.namespace, job_name("new"), replicas=1, worker=NEW_FIELDS)
 
-    pods = until(job.pods, within=WITHIN, what="its worker", instead=job.around)
+    pods = job.wait(job.pods, "its worker")
 
     kept = job.body()["spec"]["etReplicaSpecs"]["worker"]["template"]["spec"]
     assert {name: kept.get(name) for name in NEW_FIELDS} == NEW_FIELDS
@@ -145,53 +134,25 @@ def test_fields_that_are_newer_than_the_crd_come_to_the_pods(bed: Bed) -> None:
     "Workers that a quota refuses are reported, tried once for all, and created when there is room.",
     of="TrainingJob",
 )
-@pytest.mark.one_in(3)
-def test_a_worker_that_a_quota_refuses_is_told_and_comes_when_there_is_room(bed: Bed) -> None:
-    name = job_name("quota")
-    bed.namespace.kubectl.apply(priority_class(name), quota(name, pods=1))
-    until(lambda: has_status(bed, name), within=WITHIN, what="the quota to be counted")
-    job = trainings.submit(bed.namespace, name, replicas=2, worker={"priorityClassName": name})
-
-    until(
-        lambda: f"exceeded quota: {name}" in job.condition("Running").get("message", ""),
-        within=WITHIN,
-        what="the quota in Running",
-        instead=job.around,
-    )
-    assert job.workers() == [job.worker(0)]
-    bed.namespace.kubectl.apply(quota(name, pods=2))
-
-    job.wait_for("Running")
-    wait_for_workers(job, 0, 1)
-    bed.namespace.ground.kubectl("delete", "priorityclass", name)
-
-
-@promise(
-    "Workers that a quota refuses are reported, tried once for all, and created when there is room.",
-    of="TrainingJob",
-)
-def test_a_quota_is_reported_at_once_and_asked_once_for_all_workers(bed: Bed) -> None:
+def test_a_quota_is_reported_at_once_and_asked_once_for_all_workers_until_there_is_room(
+    bed: Bed,
+) -> None:
     name = job_name("crowd")
     bed.namespace.kubectl.apply(priority_class(name), quota(name, pods=4))
     until(lambda: has_status(bed, name), within=WITHIN, what="the quota to be counted")
     job = trainings.submit(bed.namespace, name, replicas=60, most=60, worker={"priorityClassName": name})
 
-    until(
-        lambda: job.condition("Running").get("reason") == "TrainingJobRefused",
-        within=WITHIN,
-        what="TrainingJobRefused",
-        instead=job.around,
-    )
+    message = job.wait_for_reason("TrainingJobRefused")["message"]
 
-    refused = job.worker(4)
-    assert f"{refused} and 55 more can't be created: " in job.condition("Running")["message"]
-    assert f"exceeded quota: {name}" in job.condition("Running")["message"]
+    assert f"{job.worker(4)} and 55 more can't be created: " in message
+    assert f"exceeded quota: {name}" in message
     asked = [each.name for each in bed.proxy.writes() if str(each) == "POST pods"]
     assert list(dict.fromkeys(each for each in asked if each in names_of(job, 60))) == names_of(job, 5)
     wait_for_workers(job, 0, 1, 2, 3)
-    job.scale(4)
+    job.scale(5)
+    bed.namespace.kubectl.apply(quota(name, pods=5))
     job.wait_for("Running")
-    assert job.status()["targetWorkers"] == names_of(job, 4)
+    assert job.status()["targetWorkers"] == names_of(job, 5)
     bed.namespace.ground.kubectl("delete", "priorityclass", name)
 
 
@@ -202,33 +163,17 @@ def test_a_pod_with_the_name_of_a_worker_is_reported_and_stops_nothing_but_this_
     job = running(bed)
     bed.namespace.kubectl.apply(bare_pod(job.worker(2)))
     job.scale(4)
-    until(
-        lambda: job.condition("Running").get("reason") == "ErrResourceExists",
-        within=WITHIN,
-        what="ErrResourceExists",
-        instead=job.around,
-    )
     said = f"{job.worker(2)} can't be created: pod {job.worker(2)} exists and has no owner"
-    assert said in job.condition("Running")["message"]
+    assert said in job.wait_for_reason("ErrResourceExists")["message"]
 
     outcome = job.scale_in(f"{job.name}-in", toDelete={"podNames": [job.worker(1)]}).outcome()
     bed.namespace.kubectl("delete", "pod", job.worker(0), "--wait=false")
-    until(
-        lambda: f"{job.worker(0)} was deleted" in job.condition("Running")["message"],
-        within=WITHIN,
-        what="the deleted worker in Running",
-        instead=job.around,
-    )
+    job.wait_for_words(f"{job.worker(0)} was deleted")
 
     assert outcome == ("ScaleSucceeded", f"removed {job.worker(1)}")
     assert job.worker(3) in job.workers()
     job.scale(1)
-    until(
-        lambda: job.status()["targetWorkers"] == [job.worker(0)],
-        within=WITHIN,
-        what="the end of the scale-back",
-        instead=job.around,
-    )
+    job.wait_until(lambda status: status["targetWorkers"] == [job.worker(0)], "the end of the scale-back")
     assert "pending" not in job.status()["scaling"]
     assert job.condition("Running")["reason"] == "TrainingJobWorkerFailed"
     bed.namespace.kubectl("delete", "pod", job.worker(2))

@@ -77,9 +77,8 @@ def test_a_worker_that_is_never_ready_is_named_with_the_reason(waiting: dict[str
     job = waiting[why]
     words = f"0 of 1 workers are Ready: {job.name}-worker-0{REASONS[why]}"
 
-    wait_for_words(job, words)
+    running = job.wait_for_words(words)
 
-    running = job.condition("Running")
     assert (running["status"], running["reason"]) == ("False", "MPIJobWorkersNotReady")
     # It never was anything else.
     assert running["lastTransitionTime"] == job.condition("Created")["lastTransitionTime"]
@@ -89,11 +88,10 @@ def test_a_worker_that_is_never_ready_is_named_with_the_reason(waiting: dict[str
 @promise("A launcher that can't be created is reported with the API server's reason.", of="MPIJob")
 def test_a_launcher_that_cant_be_made_is_told_of_with_the_reason(waiting: dict[str, MpiJob]) -> None:
     job = waiting["launcher"]
-    words = f"the launcher's pod can't be created: {FORBIDDEN}"
 
-    wait_for_words(job, words)
+    running = job.wait_for_words(f"the launcher's pod can't be created: {FORBIDDEN}")
 
-    assert job.condition("Running")["reason"] == "MPIJobLauncherNotRunning"
+    assert running["reason"] == "MPIJobLauncherNotRunning"
 
 
 @promise("An elastic MPIJob starts with the workers that can be created, if they are enough.", of="MPIJob")
@@ -113,11 +111,3 @@ def test_a_launcher_waits_for_workers_that_take_their_time(waiting: dict[str, Mp
     [worker] = job.pods("worker")
     ready = next(each for each in worker["status"]["conditions"] if each["type"] == "Ready")
     assert launcher["metadata"]["creationTimestamp"] >= ready["lastTransitionTime"]
-
-
-def wait_for_words(job: MpiJob, words: str) -> None:
-    until(
-        lambda: job.condition("Running").get("message", "").startswith(words),
-        within=90,
-        what=f"the words {words!r} of {job.name}",
-    )

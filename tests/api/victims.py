@@ -12,7 +12,7 @@ import json
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle, islice
 
@@ -22,15 +22,9 @@ from tests.api.gputasks import MODEL, manifest
 from tests.api.hostile_objects import Body
 from tests.api.straight import Straight
 
-_PATHS = {
-    "MPIJob": "/apis/kubeflow.org/v2beta1 mpijobs",
-    "TrainingJob": "/apis/kai.alibabacloud.com/v1alpha1 trainingjobs",
-    "GPUTask": "/apis/falldio.com/v1 gputasks",
-    "Job": "/apis/batch/v1 jobs",
-}
+_PATHS = {**hostile_objects.JOB_KINDS, "Job": "/apis/batch/v1 jobs"}
 _WORKERS = 4
 _PULSE, _PULSE_WITHIN = "pulse", 120.0
-_ENDS_WITHIN = 10.0
 
 
 @dataclass(frozen=True)
@@ -121,14 +115,7 @@ class Victim:
     def _followed(self) -> Iterator[Lives]:
         """All jobs, until the end of the block."""
         lives = Lives()
-        with ExitStack() as stack:
-            for kind in _PATHS:
-                watching = self.way.watch(self.path(kind))
-                stack.callback(watching.close)
-                reader = threading.Thread(target=lives.read, args=(watching.lines(),), name=f"watch {kind}")
-                reader.start()
-                stack.callback(reader.join, _ENDS_WITHIN)
-                stack.callback(watching.hang_up)
+        with self.way.watching(map(self.path, _PATHS), lives.read):
             yield lives
 
 

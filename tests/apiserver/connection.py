@@ -28,6 +28,14 @@ class Request:
     target: str
     headers: dict[str, str]
 
+    @classmethod
+    def parse(cls, head: bytes) -> Request:
+        """From all that comes before its body."""
+        first, *lines = head.decode("latin-1").split("\r\n")
+        method, target, _ = first.split(" ")
+        pairs = (line.split(":", 1) for line in lines if line)
+        return cls(method, target, {name.strip().lower(): value.strip() for name, value in pairs})
+
     @property
     def path(self) -> str:
         return urlsplit(self.target).path
@@ -91,10 +99,7 @@ class Connection:
 
     def receive_request(self) -> Request:
         """The next request; they have no bodies here."""
-        lines = self.receive_until(b"\r\n\r\n").decode("latin-1").split("\r\n")
-        method, target, _ = lines[0].split(" ")
-        pairs = (line.split(":", 1) for line in lines[1:] if line)
-        return Request(method, target, {name.strip().lower(): value.strip() for name, value in pairs})
+        return Request.parse(self.receive_until(b"\r\n\r\n"))
 
     def unread(self, data: bytes) -> None:
         """Put bytes back."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from testbed.ground import Namespace
 from tests.e2e import horovod, kubectl_agent
 
@@ -17,42 +19,31 @@ Workers = Callable[[int, str], list[str]]
 _AGENT_OR_SH = f"{kubectl_agent.AGENT} : sh"
 
 
-def run_in_launcher(namespace: Namespace, variables: dict[str, str], *command: str) -> list[str]:
-    """The sorted lines that a launcher's command printed."""
-    settings = [f"{name}={value}" for name, value in variables.items()]
-    return sorted(namespace.kubectl.execute("launcher", "env", *settings, *command, timeout=120).splitlines())
+_OPEN_MPI = ("mpirun", "--allow-run-as-root", "-n", "3", "hostname")
+LAUNCHERS = {
+    "openmpi4": (
+        {"OMPI_MCA_plm_rsh_agent": _AGENT_OR_SH, "OMPI_MCA_orte_default_hostfile": kubectl_agent.HOSTFILE},
+        _OPEN_MPI,
+    ),
+    "openmpi5": (
+        {"PRTE_MCA_plm_ssh_agent": _AGENT_OR_SH, "PRTE_MCA_prte_default_hostfile": kubectl_agent.HOSTFILE},
+        _OPEN_MPI,
+    ),
+    "mpich": (
+        {"HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": kubectl_agent.AGENT},
+        ("mpiexec.hydra", "-f", kubectl_agent.HOSTFILE, "-n", "3", "hostname"),
+    ),
+}
+"""By the image: the variables, and the command."""
 
 
-def test_open_mpi_4_starts_a_rank_on_every_worker(namespace: Namespace, workers: Workers) -> None:
-    hosts = workers(3, "openmpi4")
-    kubectl_agent.launcher(namespace, "openmpi4", hosts=hosts)
-    variables = {"OMPI_MCA_plm_rsh_agent": _AGENT_OR_SH, "OMPI_MCA_orte_default_hostfile": kubectl_agent.HOSTFILE}
+@pytest.mark.parametrize("image", LAUNCHERS)
+def test_a_launcher_starts_a_rank_on_every_worker(namespace: Namespace, workers: Workers, image: str) -> None:
+    variables, command = LAUNCHERS[image]
+    hosts = workers(3, image)
+    kubectl_agent.launcher(namespace, image, hosts=hosts, host_line="{}:1" if image == "mpich" else "{} slots=1")
 
-    lines = run_in_launcher(namespace, variables, "mpirun", "--allow-run-as-root", "-n", "3", "hostname")
-
-    assert len(namespace.nodes_of(hosts)) == 2
-    assert lines == ["worker-0", "worker-1", "worker-2"]
-
-
-def test_open_mpi_5_starts_a_rank_on_every_worker(namespace: Namespace, workers: Workers) -> None:
-    hosts = workers(3, "openmpi5")
-    kubectl_agent.launcher(namespace, "openmpi5", hosts=hosts)
-    variables = {"PRTE_MCA_plm_ssh_agent": _AGENT_OR_SH, "PRTE_MCA_prte_default_hostfile": kubectl_agent.HOSTFILE}
-
-    lines = run_in_launcher(namespace, variables, "mpirun", "--allow-run-as-root", "-n", "3", "hostname")
-
-    assert len(namespace.nodes_of(hosts)) == 2
-    assert lines == ["worker-0", "worker-1", "worker-2"]
-
-
-def test_hydra_starts_a_rank_on_every_worker(namespace: Namespace, workers: Workers) -> None:
-    hosts = workers(3, "mpich")
-    kubectl_agent.launcher(namespace, "mpich", hosts=hosts, host_line="{}:1")
-    variables = {"HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": kubectl_agent.AGENT}
-
-    lines = run_in_launcher(
-        namespace, variables, "mpiexec.hydra", "-f", kubectl_agent.HOSTFILE, "-n", "3", "hostname"
-    )
+    lines = run_in_launcher(namespace, variables, *command)
 
     assert len(namespace.nodes_of(hosts)) == 2
     assert lines == ["worker-0", "worker-1", "worker-2"]
@@ -68,3 +59,9 @@ def test_horovodrun_reduces_over_two_workers(namespace: Namespace, workers: Work
 
     assert len(namespace.nodes_of(hosts)) == 2
     assert horovod.results(lines) == horovod.REDUCED
+
+
+def run_in_launcher(namespace: Namespace, variables: dict[str, str], *command: str) -> list[str]:
+    """The sorted lines that a launcher's command printed."""
+    settings = [f"{name}={value}" for name, value in variables.items()]
+    return sorted(namespace.kubectl.execute("launcher", "env", *settings, *command, timeout=120).splitlines())

@@ -24,19 +24,15 @@ _SILENCE = 3.0
 
 def test_a_lost_node_is_silent_and_its_pods_run_on(namespace: Namespace, workers: Workers, fault: Faults) -> None:
     pod = _on_node("node-2", namespace, workers(2, "busybox"))
-    before = namespace.kubectl.get("pod", pod)["status"]["containerStatuses"][0]["containerID"]
+    before = container_in(namespace, pod)
 
     fault.node_lost("node-2")
     with pytest.raises(subprocess.TimeoutExpired):
         subprocess.run(namespace.kubectl.argv("exec", pod, "--", "true"), timeout=_SILENCE, check=False)
     fault.node_back("node-2")
 
-    until(
-        lambda: namespace.kubectl("exec", pod, "--", "true", check=False).returncode == 0,
-        within=60,
-        what=f"{pod} to answer again",
-    )
-    assert namespace.kubectl.get("pod", pod)["status"]["containerStatuses"][0]["containerID"] == before
+    until(lambda: answers(namespace, pod), within=60, what=f"{pod} to answer again")
+    assert container_in(namespace, pod) == before
 
 
 @pytest.mark.parametrize("kind", ["kubelet", "containerd"])
@@ -60,19 +56,15 @@ def test_containers_outlive_a_killed_node_component(
     namespace: Namespace, workers: Workers, fault: Faults, kind: str
 ) -> None:
     pod = _on_node("node-1", namespace, workers(2, "busybox"))
-    before = namespace.kubectl.get("pod", pod)["status"]["containerStatuses"][0]["containerID"]
+    before = container_in(namespace, pod)
 
     fault.kill(f"{kind}:node-1")
-    while_dead = namespace.kubectl("exec", pod, "--", "true", check=False).returncode
+    while_dead = answers(namespace, pod)
     fault.start(f"{kind}:node-1")
 
-    assert while_dead != 0
-    until(
-        lambda: namespace.kubectl("exec", pod, "--", "true", check=False).returncode == 0,
-        within=60,
-        what=f"{pod} to answer again",
-    )
-    assert namespace.kubectl.get("pod", pod)["status"]["containerStatuses"][0]["containerID"] == before
+    assert not while_dead
+    until(lambda: answers(namespace, pod), within=60, what=f"{pod} to answer again")
+    assert container_in(namespace, pod) == before
 
 
 def test_a_killed_api_server_refuses_connections_until_it_is_started(own_cluster: Ground, fault: Faults) -> None:
@@ -153,11 +145,8 @@ def test_a_forced_deletion_does_not_wait_for_the_node(namespace: Namespace, faul
 
     fault.force_delete(namespace.kubectl, "stubborn")
 
-    until(
-        lambda: namespace.kubectl("get", "pod", "stubborn", check=False).returncode != 0,
-        within=5,
-        what="the pod's object to be gone",
-    )
+    look = ("get", "pod", "stubborn", "--ignore-not-found", "--output=name")
+    until(lambda: not namespace.kubectl(*look).stdout, within=5, what="the pod's object to be gone")
 
 
 def test_up_heals_everything_that_was_broken(own_cluster: Ground, fault: Faults) -> None:
@@ -174,6 +163,15 @@ def test_up_heals_everything_that_was_broken(own_cluster: Ground, fault: Faults)
     assert len(broken) == 6
     assert faults.active(layout.nodes(2)) == []
     assert own_cluster.kubectl.ready_nodes() >= {"node-1", "node-2"}
+
+
+def answers(namespace: Namespace, pod: str) -> bool:
+    """Whether a command runs in it."""
+    return namespace.kubectl("exec", pod, "--", "true", check=False).returncode == 0
+
+
+def container_in(namespace: Namespace, pod: str) -> str:
+    return str(namespace.kubectl.get("pod", pod)["status"]["containerStatuses"][0]["containerID"])
 
 
 def _on_node(node: str, namespace: Namespace, pods: list[str]) -> str:

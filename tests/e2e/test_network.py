@@ -42,24 +42,17 @@ def test_pods_on_different_nodes_reach_each_other_by_address(namespace: Namespac
     assert "1 packets received" in answer
 
 
-def test_a_headless_service_names_its_pods(namespace: Namespace, workers: Workers) -> None:
-    first, second = workers(2, "busybox")
-    address = namespace.kubectl.get("pod", second)["status"]["podIP"]
-
-    name = f"{second}.worker.{namespace.name}.svc.cluster.local"
-    until(lambda: address in looked_up(namespace, first, name), within=_KNOWN_WITHIN, what=f"{address} for {name}")
-
-
-def test_a_headless_service_names_all_its_pods_at_once(namespace: Namespace, workers: Workers) -> None:
+def test_a_headless_service_names_each_of_its_pods_and_all_of_them(namespace: Namespace, workers: Workers) -> None:
     pods = workers(2, "busybox")
-    addresses = {namespace.kubectl.get("pod", pod)["status"]["podIP"] for pod in pods}
+    addresses = [str(namespace.kubectl.get("pod", pod)["status"]["podIP"]) for pod in pods]
+    service = f"worker.{namespace.name}.svc.cluster.local"
 
-    name = f"worker.{namespace.name}.svc.cluster.local"
-    until(
-        lambda: addresses <= looked_up(namespace, pods[0], name),
-        within=_KNOWN_WITHIN,
-        what=f"{addresses} for {name}",
-    )
+    def knows(name: str, wanted: set[str]) -> None:
+        what = f"{wanted} for {name}"
+        until(lambda: wanted <= looked_up(namespace, pods[0], name), within=_KNOWN_WITHIN, what=what)
+
+    knows(f"{pods[1]}.{service}", {addresses[1]})
+    knows(service, set(addresses))
 
 
 @pytest.mark.oldest

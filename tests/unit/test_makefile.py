@@ -253,25 +253,33 @@ class TestAgentAndKeeper:
 
 
 class TestWhenItCannot:
-    def test_a_cluster_without_root_is_refused_before_anything_is_done(self, checkout: Checkout) -> None:
+    @pytest.mark.parametrize(
+        ("variables", "said", "calls"),
+        [
+            pytest.param(
+                {},
+                "needs root: run it as root on a throwaway Debian machine, or set MPIRT_TEST_KUBECONFIG",
+                ["id -u"],
+                id="without root",
+            ),
+            pytest.param(
+                {"MPIRT_TEST_KUBECONFIG": "/nowhere/config"},
+                "MPIRT_TEST_KUBECONFIG names a file that can't be read: /nowhere/config",
+                [],
+                id="with a kubeconfig that is not there",
+            ),
+        ],
+    )
+    def test_a_cluster_is_refused_before_anything_is_done(
+        self, checkout: Checkout, variables: dict[str, str], said: str, calls: list[str]
+    ) -> None:
         checkout.stub("id", AS_SOMEBODY)
 
-        done = checkout.run("make", "test")
+        done = checkout.run("make", "test", **variables)
 
-        assert done.returncode == 2
-        assert (
-            "needs root: run it as root on a throwaway Debian machine, or set MPIRT_TEST_KUBECONFIG" in done.stderr
-        )
-        assert "make check" in done.stderr
-        assert checkout.calls() == ["id -u"]
+        assert (done.returncode, said in done.stderr, checkout.calls()) == (2, True, calls), done.stderr
+        assert variables or "make check" in done.stderr
         assert not (checkout.root / "build").exists()
-
-    def test_a_kubeconfig_that_is_not_there_is_refused_before_anything_is_done(self, checkout: Checkout) -> None:
-        done = checkout.run("make", "test", MPIRT_TEST_KUBECONFIG="/nowhere/config")
-
-        assert done.returncode == 2
-        assert "MPIRT_TEST_KUBECONFIG names a file that can't be read: /nowhere/config" in done.stderr
-        assert checkout.calls() == []
 
     def test_a_python_that_cannot_make_environments_is_named_with_its_remedy(self, checkout: Checkout) -> None:
         (checkout.root / ".venv" / ".ready").unlink()

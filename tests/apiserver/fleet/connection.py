@@ -146,7 +146,7 @@ class Connection:
                     self.close()
                 return
             self._unread = rest
-            self._server.answer(self, _request(head))
+            self._server.answer(self, Request.parse(head))
 
     def _flush(self) -> None:
         while self._unsent:
@@ -161,11 +161,3 @@ class Connection:
         if events != self._events and not self.is_closed:
             self._events = events
             self._server.watch_for(self, events)
-
-
-def _request(head: bytes) -> Request:
-    """Requests have no bodies here."""
-    lines = head.decode("latin-1").split("\r\n")
-    method, target, _ = lines[0].split(" ")
-    pairs = (line.split(":", 1) for line in lines[1:])
-    return Request(method, target, {name.strip().lower(): value.strip() for name, value in pairs})

@@ -21,7 +21,7 @@ from typing import Any
 
 from testbed.kube import cluster, faults, network, nodes
 from testbed.manifests import on
-from tests.e2e.controller import longrun, losing
+from tests.e2e.controller import losing
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.losing import Strike
 from tests.e2e.lostnode import jobs
@@ -193,7 +193,7 @@ def _running(controller: Deployed, case: Case) -> Iterator[Story]:
         image=case.launcher,
         probe=losing.PROBE if case.loss is Loss.PROBE else None,
         before=_BEFORE[case.line],
-        program=longrun.source(first=_UNTIL_ALL_RUN) if is_of_node else longrun.source(first=RUN, last=TAIL),
+        program=losing.long_program(first=_UNTIL_ALL_RUN if is_of_node else RUN, last=0.0 if is_of_node else TAIL),
         **(of_node if is_of_node else {}),
     )
     with story(job) as told:

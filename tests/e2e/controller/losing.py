@@ -14,7 +14,6 @@ from testbed.ground import Namespace
 from testbed.kube import faults, nodes
 from testbed.manifests import idle_container
 from testbed.mpijobs import MpiJob, submit
-from tests.e2e.controller import longrun
 
 # A launcher that starts its ranks anew until they have come to a good end.
 PATIENTLY = ("/bin/sh", "-c", 'until "$@"; do echo "ended with $?"; sleep 1; done', "sh")
@@ -60,13 +59,13 @@ def start(
     """
     A job whose first attempt takes minutes, and the next ones a second; limits and probe are the workers'.
 
-    `before`: what runs mpirun. `program`: another longrun.source() than that. `policy`: more of its runPolicy.
+    `before`: what runs mpirun. `program`: another long_program() than that. `policy`: more of its runPolicy.
     """
     idle = {**idle_container(namespace.ground.image(image)), "resources": {"limits": dict(limits or {})}}
     if probe:
         idle["livenessProbe"] = dict(probe)
     worker = {"containers": [idle], **pods.pop("worker", {})}
-    command = (*before, *command_of(program or longrun.source(), image=image))
+    command = (*before, *command_of(program or long_program(), image=image))
     run = {"backoffLimit": retries, **(policy or {})}
     return submit(namespace, name, image, command, worker=worker, runPolicy=run, **pods)
 
@@ -100,11 +99,6 @@ def last_messages(job: MpiJob) -> list[str]:
 def worker(job: MpiJob) -> str:
     """The worker that is struck."""
     return f"{job.name}-worker-1"
-
-
-def launcher(job: MpiJob) -> str:
-    [pod] = job.pods("launcher")
-    return str(pod["metadata"]["name"])
 
 
 def kill_worker_for_memory(job: MpiJob) -> None:
@@ -163,5 +157,43 @@ def command(pid: int) -> str:
     return Path(f"/proc/{pid}/comm").read_text().strip()
 
 
-def delete_launcher(job: MpiJob) -> None:
-    job.namespace.kubectl("delete", "pod", launcher(job), "--wait=false")
+def long_program(*, first: float = 180.0, again: float = 0.0, last: float = 0.0) -> str:
+    """The program, whose attempts take so many seconds; its ranks leave MPI `last` seconds before their end."""
+    return _SOURCE.replace("AGAIN", str(again)).replace("FIRST", str(first)).replace("LAST", str(last))
+
+
+_SOURCE = """
+import ctypes, os, socket, time
+
+def handle(name):
+    return ctypes.c_void_p(ctypes.addressof(ctypes.c_char.in_dll(mpi, name)))
+try:
+    mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
+    world, integer, largest, total = map(
+        handle, ("ompi_mpi_comm_world", "ompi_mpi_int", "ompi_mpi_op_max", "ompi_mpi_op_sum"))
+    ignored = None
+except OSError:
+    # MPICH, whose handles are numbers.
+    mpi = ctypes.CDLL("libmpich.so.12", mode=ctypes.RTLD_GLOBAL)
+    world, integer, largest, total = 0x44000000, 0x4C000405, 0x58000001, 0x58000003
+    ignored = ctypes.c_void_p(1)
+def over_all(value, how):
+    mine, found, request, done = ctypes.c_int(value), ctypes.c_int(), ctypes.c_void_p(), ctypes.c_int()
+    mpi.MPI_Iallreduce(ctypes.byref(mine), ctypes.byref(found), 1, integer, how, world, ctypes.byref(request))
+    while not done.value:
+        time.sleep(0.01)
+        mpi.MPI_Test(ctypes.byref(request), ctypes.byref(done), ignored)
+    return found.value
+
+trace, host = "/tmp/was-here", socket.gethostname()
+mpi.MPI_Init(None, None)
+again = over_all(os.path.exists(trace), largest)
+open(trace, "w").close()
+print(f"{host} runs {'again' if again else 'first'}", flush=True)
+until, ranks = time.monotonic() + (AGAIN if again else FIRST), over_all(1, total)
+while over_all(time.monotonic() < until, largest):
+    time.sleep(0.1)
+mpi.MPI_Finalize()
+time.sleep(LAST)
+print(f"{host} is one of {ranks}", flush=True)
+"""

@@ -13,9 +13,8 @@ import pytest
 from testbed.ground import Ground, Namespace
 from testbed.kube import paths
 from testbed.mpijobs import submit
-from tests.e2e.controller import everywhere
-from tests.e2e.controller.deployed import job_name
-from tests.e2e.controller.everywhere import SYSTEM
+from tests.e2e.controller import deployed
+from tests.e2e.controller.deployed import SYSTEM, job_name
 from tests.promises import promise
 
 # This controller would act on the jobs of all other tests.
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.alone
 @pytest.fixture
 def cluster_wide(own_cluster: Ground, tmp_path: Path) -> Iterator[Ground]:
     """A cluster with this controller."""
-    with everywhere.passing(own_cluster, tmp_path):
+    with deployed.everywhere(own_cluster, tmp_path):
         yield own_cluster
 
 

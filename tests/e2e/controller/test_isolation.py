@@ -91,30 +91,19 @@ def start(namespace: Namespace, name: str) -> MpiJob:
 
 
 @promise("A launcher may start commands in its own job's workers and look at pods, and nothing else.", of="safety")
-@pytest.mark.one_in(3)
-def test_a_launcher_may_start_commands_in_its_own_workers_and_look_at_pods(
-    three: tuple[MpiJob, MpiJob, MpiJob],
+def test_a_launcher_may_start_commands_in_its_own_workers_and_look_at_pods_and_nothing_else(
+    controller: Deployed, three: tuple[MpiJob, MpiJob, MpiJob]
 ) -> None:
-    job, _, _ = three
-    here = job.namespace.name
-
-    assert answers_to(
-        job,
-        {
-            "a command in its worker": exec_request(here, f"{job.name}-worker-0"),
-            "pods": ("GET", f"/api/v1/namespaces/{here}/pods"),
-        },
-    ) == {"a command in its worker": SWITCHED, "pods": OK}
-
-
-@promise("A launcher may start commands in its own job's workers and look at pods, and nothing else.", of="safety")
-def test_a_launcher_may_do_nothing_else(controller: Deployed, three: tuple[MpiJob, MpiJob, MpiJob]) -> None:
     job, namesake, other = three
     here, there = job.namespace.name, namesake.namespace.name
     [launcher] = [pod["metadata"]["name"] for pod in job.pods("launcher")]
     job.namespace.kubectl("create", "secret", "generic", f"{job.name}-known", "--from-literal=word=secret")
     ours, theirs = f"/api/v1/namespaces/{here}", f"/api/v1/namespaces/{there}"
-    requests = {
+    allowed = {
+        "a command in its worker": exec_request(here, f"{job.name}-worker-0"),
+        "pods": ("GET", f"{ours}/pods"),
+    }
+    forbidden = {
         "a command in another job's worker": exec_request(here, f"{other.name}-worker-0"),
         "a command in a namesake's worker": exec_request(there, f"{namesake.name}-worker-0"),
         "a command in a worker that it doesn't have": exec_request(here, f"{job.name}-worker-1"),
@@ -134,7 +123,11 @@ def test_a_launcher_may_do_nothing_else(controller: Deployed, three: tuple[MpiJo
         "jobs": ("GET", f"/apis/kubeflow.org/v2beta1/namespaces/{here}/mpijobs"),
     }
 
-    assert answers_to(job, requests) == dict.fromkeys(requests, FORBIDDEN)
+    assert answers_to(job, {**allowed, **forbidden}) == {
+        "a command in its worker": SWITCHED,
+        "pods": OK,
+        **dict.fromkeys(forbidden, FORBIDDEN),
+    }
 
 
 @promise("Workers of jobs get no API token.", of="safety")

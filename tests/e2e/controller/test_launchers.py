@@ -1,19 +1,24 @@
-"""Jobs of every launcher run to their end, with their ranks really on the workers."""
+"""Jobs of every launcher run to their end, with their ranks on the workers: that of the first users, too."""
 
 from __future__ import annotations
 
+import json
+from functools import partial
 from typing import Any
 
 import pytest
+import yaml
 
 from mpirt import account
 from mpirt.account import Account
 from testbed.ground import Ground, Namespace
+from testbed.kube.wait import until
+from testbed.manifests import IDLE
 from testbed.mpijobs import MpiJob, submit
-from tests.e2e.controller import first_users
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.losing import last_messages
 from tests.promises import promise
+from tests.support.mpi_operator_examples import example
 
 ROOT = "--allow-run-as-root"
 OPENMPI = ("mpirun", ROOT, "-n", "2", "--map-by", "node", "hostname")
@@ -44,9 +49,9 @@ def on_hosts(controller: Deployed) -> dict[str, MpiJob]:
 @pytest.fixture(scope="module")
 def simple_ml(cluster: Ground, controller: Deployed) -> MpiJob:
     """Made before the other jobs of this module: its launcher sleeps for a minute, while they run."""
-    first_users.give_gpus(cluster)
+    give_gpus(cluster)
     name = job_name("simple-ml")
-    controller.namespace.kubectl.apply(first_users.manifest(name, cluster.image("horovod")))
+    controller.namespace.kubectl.apply(simple_ml_manifest(name, cluster.image("horovod")))
     return MpiJob(controller.namespace, name)
 
 
@@ -54,7 +59,7 @@ def simple_ml(cluster: Ground, controller: Deployed) -> MpiJob:
 @pytest.mark.usefixtures("own_cluster")
 @pytest.mark.one_in(3)
 def test_the_job_of_the_first_users_is_kept_as_they_wrote_it(simple_ml: MpiJob) -> None:
-    wrote = first_users.manifest(simple_ml.name, simple_ml.namespace.ground.image("horovod"))["spec"]
+    wrote = simple_ml_manifest(simple_ml.name, simple_ml.namespace.ground.image("horovod"))["spec"]
 
     kept = simple_ml.namespace.kubectl.get("mpijobs.v1.kubeflow.org", simple_ml.name)["spec"]
 
@@ -148,3 +153,181 @@ def test_the_job_of_the_first_users_trains_their_model_on_its_workers(simple_ml:
     assert ranks == tuple(f"host={simple_ml.name}-worker-{n} rank={n} of 2" for n in (0, 1))
     # Each rank has made up inputs of its own: they agree because they have exchanged what they learnt.
     assert weights[0] == weights[1]
+
+
+_GPU = "nvidia.com/gpu"
+
+_MANIFEST = """
+apiVersion: kubeflow.org/v1
+kind: MPIJob
+metadata:
+  name: sw-simple-ml-gitlab
+spec:
+  mpiReplicaSpecs:
+    Launcher:
+      replicas: 1
+      template:
+        spec:
+          containers:
+          - args:
+            - sleep 1m && mkdir simple_ml && cd simple_ml && horovodrun -np 2 --hostfile
+              /etc/mpi/hostfile python main_with_horovod.py
+            command:
+            - "/bin/sh"
+            - "-c"
+            image: horovod-sw-base
+            name: horovod-master
+    Worker:
+      replicas: 2
+      template:
+        spec:
+          containers:
+          - args:
+            - git clone && cd simple_ml && pip install -r requirements.txt && chmod +x init.sh
+              && ./init.sh && sleep infinity
+            command:
+            - "/bin/sh"
+            - "-c"
+            image: horovod-sw-base
+            name: horovod-worker
+            resources:
+              limits:
+                nvidia.com/gpu: 1
+          tolerations:
+          - effect: NoSchedule
+            key: gpu
+            operator: Exists
+  runPolicy:
+    cleanPodPolicy: Running
+  slotsPerWorker: 1
+"""
+
+_PROGRAM = """
+import socket
+
+import horovod.torch as hvd
+import torch
+
+hvd.init()
+torch.manual_seed(hvd.rank())
+model = torch.nn.Linear(4, 1)
+hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+for step in range(2):
+    inputs = torch.randn(8, 4)
+    loss = torch.nn.functional.mse_loss(model(inputs), inputs.sum(dim=1, keepdim=True))
+    model.zero_grad()
+    loss.backward()
+    with torch.no_grad():
+        for number, parameter in enumerate(model.parameters()):
+            parameter -= 0.1 * hvd.allreduce(parameter.grad, name=f"{step}.{number}")
+weights = ",".join(f"{each:.4f}" for each in model.weight[0].tolist())
+print(f"host={socket.gethostname()} rank={hvd.rank()} of {hvd.size()} weights={weights}", flush=True)
+"""
+
+# What their repository and their scripts brought.
+_INIT = """
+mkdir simple_ml && cd simple_ml && ln -s "$(command -v python3)" /usr/local/bin/python &&
+cat > main_with_horovod.py <<'END' && sleep infinity
+"""
+
+
+def simple_ml_manifest(name: str, image: str) -> dict[str, Any]:
+    """The object."""
+    made: dict[str, Any] = yaml.safe_load(_MANIFEST)
+    made["metadata"]["name"] = name
+    for replica in made["spec"]["mpiReplicaSpecs"].values():
+        replica["template"]["spec"]["containers"][0]["image"] = image
+    [worker] = made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    worker["args"] = [f"{_INIT.strip()}{_PROGRAM}END\n"]
+    return made
+
+
+def give_gpus(cluster: Ground) -> None:
+    """
+    Say of every node that it has GPUs, as a device plugin would.
+
+    They stay: other runs may be using them, and nobody else asks.
+    """
+    for node in cluster.kubectl.ready_nodes():
+        until(partial(_has_gpus, cluster, node), within=30, what=f"GPUs on {node}")
+
+
+def _has_gpus(cluster: Ground, name: str) -> bool:
+    node = cluster.kubectl.get("node", name)
+    if _GPU in node["status"]["allocatable"]:
+        return True
+    for held in ("capacity", "allocatable"):
+        node["status"][held][_GPU] = "8"
+    # The node itself writes there, too, and who comes second has to look again.
+    path = f"/api/v1/nodes/{name}/status"
+    done = cluster.kubectl("replace", "--raw", path, "--filename=-", stdin=json.dumps(node), check=False)
+    return done.returncode == 0
+
+
+@promise("With launcherCreationPolicy AtStartup the launcher's pod waits for Ready workers.", of="MPIJob")
+@promise(
+    "A service account in the launcher's template is kept, and may start commands in the workers.", of="MPIJob"
+)
+def test_a_launcher_at_startup_is_there_before_its_workers_and_starts_its_ranks_by_its_own_account(
+    controller: Deployed,
+) -> None:
+    """A file makes its worker Ready."""
+    namespace, name = controller.namespace, job_name("early")
+    probe = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1, "timeoutSeconds": 10}
+    image = {"image": namespace.ground.image("openmpi4"), "imagePullPolicy": "IfNotPresent"}
+    idle = {"name": "mpi", "command": ["/bin/sh", "-c", IDLE], "readinessProbe": probe, **image}
+    namespace.kubectl.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": f"{name}-mine"}})
+    early = submit(
+        namespace,
+        name,
+        "openmpi4",
+        ("mpirun", "--allow-run-as-root", "-n", "1", "hostname"),
+        workers=1,
+        worker={"containers": [idle]},
+        launcher={"serviceAccountName": f"{name}-mine"},
+        launcherCreationPolicy="AtStartup",
+    )
+
+    early.wait_for_words(
+        f"init container mpirt-wait runs; 0 of 1 workers are Ready: {early.worker(0)}: container mpi runs but"
+    )
+    namespace.kubectl.execute(early.worker(0), "touch", "/tmp/ready")
+    early.wait_for_end()
+
+    [worker] = early.pods("worker")
+    [launcher] = early.pods("launcher")
+    ready = next(each for each in worker["status"]["conditions"] if each["type"] == "Ready")
+    [main] = launcher["status"]["containerStatuses"]
+    assert launcher["metadata"]["creationTimestamp"] < ready["lastTransitionTime"]
+    assert main["state"]["terminated"]["startedAt"] >= ready["lastTransitionTime"]
+    assert launcher["spec"]["serviceAccountName"] == f"{name}-mine"
+    assert early.log() == [early.worker(0)]
+    assert not early.exists(f"serviceaccount/{name}-launcher")
+
+
+@promise("The examples that mpi-operator publishes run unchanged.", of="neighbours")
+@promise("A worker that starts sshd waits instead, and probes of sshd's port are removed.", of="MPIJob")
+@pytest.mark.parametrize(
+    ("path", "image"),
+    [
+        pytest.param("pi/pi.yaml", "openmpi4", id="pi with Open MPI"),
+        pytest.param(
+            "pi/pi-mpich.yaml", "mpich", id="pi with MPICH, whose workers have sshd in args and a probe of it"
+        ),
+    ],
+)
+def test_a_published_example_runs_its_ranks_on_its_workers(jobs: Namespace, path: str, image: str) -> None:
+    name = job_name("published")
+    body = example(path, image=jobs.ground.image(image), cpu="200m", memory="256Mi")
+    body["metadata"]["name"] = name
+    for replica in body["spec"]["mpiReplicaSpecs"].values():
+        # Images of the tests are on the nodes and in no registry.
+        replica["template"]["spec"]["containers"][0]["imagePullPolicy"] = "IfNotPresent"
+    jobs.kubectl.apply(body)
+    job = MpiJob(jobs, name)
+
+    job.wait_for_end()
+
+    assert sorted(line for line in job.log() if line.startswith("rank")) == [
+        f"rank {number} of 2 on {name}-worker-{number}" for number in (0, 1)
+    ], job.surroundings()

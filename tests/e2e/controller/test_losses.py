@@ -7,10 +7,11 @@ All jobs run side by side: most of the time they wait, for Kubernetes lets ten s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -44,15 +45,13 @@ class Loss:
     before: tuple[str, ...] = ()
 
 
+NAME = attrgetter("name")
 OOM = r"{job}-worker-1: container main ended with code 137 \(OOMKilled\)"
-KILLED = r"launcher pod {job}-launcher-\w+ ended with code 137"
 
+# The deletion of a launcher is in tests/api/test_endings.py.
 SURVIVED = (
-    Loss("worker out of memory", losing.kill_worker_for_memory, OOM),
     Loss("worker evicted by an administrator", losing.evict_worker, "{job}-worker-1 was (deleted|evicted)"),
-    Loss("worker deleted by force", losing.delete_worker_by_force, "{job}-worker-1 was deleted"),
-    Loss("launcher killed", losing.kill_launcher, KILLED),
-    Loss("launcher deleted", losing.delete_launcher, r"launcher pod {job}-launcher-\w+ was deleted"),
+    Loss("launcher killed", losing.kill_launcher, r"launcher pod {job}-launcher-\w+ ended with code 137"),
 )
 FATAL = (
     Loss("worker out of memory", losing.kill_worker_for_memory, OOM, retries=0),
@@ -63,15 +62,12 @@ FATAL = (
         retries=0,
         limits=losing.LITTLE_DISK,
     ),
-    Loss("launcher killed", losing.kill_launcher, KILLED, retries=0),
 )
 # The mpirun of Open MPI 5 ends with 0 then, if it notices before mpirt-rsh does.
 UNNOTICED = tuple(
     Loss(name, strike, says, retries=0, image="openmpi5", probe=probe)
     for name, strike, says, probe in (
-        ("worker out of memory", losing.kill_worker_for_memory, OOM, {}),
         ("worker deleted", losing.delete_worker, "{job}-worker-1 was deleted", {}),
-        ("worker deleted by force", losing.delete_worker_by_force, "{job}-worker-1 was deleted", {}),
         ("worker ended with code 0", losing.end_worker, "{job}-worker-1: container main ended with code 0", {}),
         (
             "worker restarted by its probe",
@@ -94,15 +90,6 @@ BEGUN_ANEW = tuple(
     )
     for image in ("openmpi4", "openmpi5")
 )
-
-
-def cases(losses: Sequence[Loss], **only_full: str) -> list[Any]:
-    """A case for each; those of the full tier by the first letters of their names, and what proves the same."""
-    found = []
-    for loss in losses:
-        why = [why for begins, why in only_full.items() if loss.name.replace(" ", "_").startswith(begins)]
-        found.append(pytest.param(loss, id=loss.name, marks=[pytest.mark.full(*why)] if why else []))
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -139,14 +126,7 @@ def strike(one: Story, loss: Loss) -> None:
 
 
 @promise("A job that loses a worker or its launcher is tried again and succeeds.", of="MPIJob")
-@pytest.mark.parametrize(
-    "loss",
-    cases(
-        SURVIVED,
-        worker_out="the same death in test_a_job_that_may_not_fails",
-        worker_deleted="the same death in test_a_launcher_that_begins_anew",
-    ),
-)
+@pytest.mark.parametrize("loss", SURVIVED, ids=NAME)
 @pytest.mark.sample(2)
 def test_a_job_that_may_try_again_is_restarted_and_succeeds(struck: Mapping[Loss, Story], loss: Loss) -> None:
     one = struck[loss]
@@ -168,9 +148,7 @@ def test_a_job_that_may_try_again_is_restarted_and_succeeds(struck: Mapping[Loss
 
 @promise("A job that may not be tried again fails, and its message names the pod and the cause.", of="MPIJob")
 @pytest.mark.oldest
-@pytest.mark.parametrize(
-    "loss", cases(FATAL, launcher="the same death in test_a_job_that_may_try_again_is_restarted")
-)
+@pytest.mark.parametrize("loss", FATAL, ids=NAME)
 def test_a_job_that_may_not_fails_with_the_pod_and_the_cause(struck: Mapping[Loss, Story], loss: Loss) -> None:
     one = struck[loss]
     end, says = one.end(), loss.says.format(job=one.job.name)
@@ -190,14 +168,7 @@ def test_a_job_that_may_not_fails_with_the_pod_and_the_cause(struck: Mapping[Los
 
 
 @promise("A job that has lost a worker has not succeeded, even if mpirun ends with 0.", of="MPIJob")
-@pytest.mark.parametrize(
-    "loss",
-    cases(
-        UNNOTICED,
-        worker_out="the same death in test_a_job_that_may_not_fails",
-        worker_deleted_by="the same death in test_a_launcher_that_begins_anew",
-    ),
-)
+@pytest.mark.parametrize("loss", UNNOTICED, ids=NAME)
 def test_a_job_of_open_mpi_5_that_has_lost_a_worker_never_succeeds(
     struck: Mapping[Loss, Story], loss: Loss
 ) -> None:
@@ -218,7 +189,7 @@ def test_a_job_of_open_mpi_5_that_has_lost_a_worker_never_succeeds(
 
 @promise("A launcher that starts mpirun again itself is believed if its last ranks have ended well.", of="MPIJob")
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("loss", cases(BEGUN_ANEW))
+@pytest.mark.parametrize("loss", BEGUN_ANEW, ids=NAME)
 def test_a_launcher_that_begins_anew_is_believed_if_its_last_ranks_have_ended_well(
     struck: Mapping[Loss, Story], loss: Loss
 ) -> None:

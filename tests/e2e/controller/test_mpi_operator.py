@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from testbed.ground import Ground, Namespace
-from testbed.kube.wait import until
 from testbed.mpijobs import MpiJob, submit
 from testbed.neighbours.mpi_operator import mpi_operator
 from tests.e2e.controller import deployed
@@ -24,7 +23,6 @@ from tests.support import sizes
 # Somebody else's cluster can't reach this process, or has an operator of its own.
 pytestmark = pytest.mark.usefixtures("own_cluster")
 
-WITHIN = 180.0
 CLAIM = {"managedBy": "mpirt.dev/controller"}
 MPIRUN = ("mpirun", "--allow-run-as-root", "-n", "2", "hostname")
 JOBS = sizes.of(merge=2, full=6)
@@ -92,40 +90,3 @@ def test_jobs_of_both_are_never_touched_by_the_other(shared: Namespace, tmp_path
         assert [sorted(job.log()) for job in ours] == [
             [f"{job.name}-worker-{number}" for number in range(2)] for job in ours
         ]
-
-
-@promise("A job that another controller has begun and not started is left alone and says so.", of="neighbours")
-@pytest.mark.full("tests/api/test_rivals.py proves it without a kubelet")
-def test_a_job_that_it_has_begun_is_reported_when_it_was_switched_off(shared: Namespace, tmp_path: Path) -> None:
-    with mpi_operator(shared, tmp_path):
-        # As long as it is suspended, it has everything but pods.
-        job = submit(shared, job_name("begun"), "openmpi4", MPIRUN, runPolicy={"suspend": True})
-        until(lambda: "Job" in kinds(job), within=WITHIN, what="mpi-operator to begin", instead=job.surroundings)
-        job.wait_for("Suspended")
-
-    job.change(runPolicy={**CLAIM, "suspend": False})
-    until(
-        lambda: job.condition("Running").get("reason") == "MPIJobRunByAnother",
-        within=WITHIN,
-        what="the reason",
-        instead=job.surroundings,
-    )
-
-    assert "To run the job here, delete it and create it again" in job.condition("Running")["message"]
-    assert "StatefulSet" not in kinds(job)
-
-
-@promise("A job that mpi-operator has started or run to its end is left alone.", of="neighbours")
-@pytest.mark.full("tests/api/test_rivals.py proves it without a kubelet")
-def test_a_job_that_it_has_run_stays_as_it_is_when_it_was_switched_off(shared: Namespace, tmp_path: Path) -> None:
-    with mpi_operator(shared, tmp_path):
-        job = submit(shared, job_name("ended"), "busybox", ["true"], workers=1)
-        job.wait_for_end()
-    told = job.status()
-
-    job.change(runPolicy=CLAIM)
-
-    # Who has come as far as this one has seen that one, too.
-    submit(shared, job_name("next"), "busybox", ["true"], workers=1, runPolicy=CLAIM).wait_for_end()
-    assert job.status() == told
-    assert writers(job) == {"mpi-operator"}

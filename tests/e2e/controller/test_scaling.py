@@ -40,12 +40,12 @@ def running(controller: Deployed) -> Iterator[MpiJob]:
 @promise("When a job is scaled, hostfile, Role and discovery follow, and its launcher keeps running.", of="MPIJob")
 @pytest.mark.parametrize("count", [3, 2], ids=["up", "down"])
 def test_a_job_is_scaled_and_hostfile_rights_and_discovery_follow(running: MpiJob, count: int) -> None:
-    before = launcher(running)
+    before = running.launcher()
     hosts = [f"{running.name}-worker-{n}" for n in range(count)]
 
     running.namespace.kubectl("scale", "mpijobs.kubeflow.org", running.name, f"--replicas={count}")
 
-    until(lambda: hostfile(running) == hosts, within=FOLLOWS_WITHIN, what=f"{hosts} in the hostfile")
+    until(lambda: running.hosts() == hosts, within=FOLLOWS_WITHIN, what=f"{hosts} in the hostfile")
     until(lambda: may_enter(running) == hosts, within=FOLLOWS_WITHIN, what=f"{hosts} in the Role")
     until(
         lambda: discovered(running, before) == hosts, within=ROLLED_WITHIN, what=f"{hosts} found by mpirt-discover"
@@ -55,12 +55,7 @@ def test_a_job_is_scaled_and_hostfile_rights_and_discovery_follow(running: MpiJo
         within=ROLLED_WITHIN,
         what=f"pods {hosts}",
     )
-    assert launcher(running) == before
-
-
-def hostfile(job: MpiJob) -> list[str]:
-    data = job.namespace.kubectl.get("configmap", f"{job.name}-config")["data"]
-    return [line.split()[0] for line in data["hostfile"].splitlines()]
+    assert running.launcher() == before
 
 
 def may_enter(job: MpiJob) -> list[str]:
@@ -73,16 +68,6 @@ def discovered(job: MpiJob, launcher: str) -> list[str]:
     """The hosts that horovodrun would get in the launcher's pod."""
     found = job.namespace.kubectl.execute(launcher, "/etc/mpi/discover_hosts.sh")
     return [line.partition(":")[0] for line in found.splitlines()]
-
-
-def launcher(job: MpiJob) -> str:
-    """The launcher pod that runs."""
-    [running] = [pod for pod in job.pods("launcher") if not is_over(pod)]
-    return name(running)
-
-
-def is_over(pod: dict[str, Any]) -> bool:
-    return pod["status"]["phase"] in ("Succeeded", "Failed")
 
 
 def name(body: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ from demo import program
 from testbed.ground import Ground
 from testbed.kube import paths
 from testbed.kube.errors import ClusterError
-from tests.e2e.controller import everywhere
+from tests.e2e.controller import deployed
 from tests.e2e.docs.page import Command, File, missing, section, steps
 from tests.promises import promise
 
@@ -41,7 +41,7 @@ _ENDS_WITHIN = 330.0
 def cluster_of_the_reader(own_cluster: Ground, tmp_path: Path) -> Iterator[Ground]:
     """A cluster with the controller and the image, and without the page's namespace, before and after."""
     _refuse_namespace_of_others(own_cluster)
-    with everywhere.passing(own_cluster, tmp_path):
+    with deployed.everywhere(own_cluster, tmp_path):
         try:
             yield own_cluster
         finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -13,7 +13,6 @@ from testbed import ground
 from testbed.ground import Ground
 from testbed.kube import cluster as kube
 from testbed.kube import faults
-from testbed.kube.kubectl import Manifest
 from tests.e2e.elastic import example
 from tests.e2e.elastic.steps import broken_promises, worlds
 from tests.e2e.elastic.training import Training
@@ -28,20 +27,11 @@ _UNKNOWN = "Failed to execute discovery script: mpirt-discover. Exit code:"
 
 
 @dataclass(frozen=True)
-class Darkness:
-    """A time in which discovery can't know."""
-
-    begun: float
-    last_failure: float
-    """When discovery failed for the last time in it."""
-
-
-@dataclass(frozen=True)
 class Seen:
-    """A training that went through both, and its end."""
+    """A training that has gone through a time in which discovery can't know, and its end."""
 
-    forbidden: Darkness
-    unreachable: Darkness
+    failed_for: float
+    """The seconds from the begin of that time until discovery failed for the last time in it."""
     run: Training
     code: int
 
@@ -52,49 +42,23 @@ def seen(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         ground.passing_namespace(cluster, tmp_path_factory.mktemp("dark")) as namespace,
         example.started(namespace, workers=2) as run,
     ):
-        binding = namespace.kubectl.get("rolebinding", example.DISCOVERY_BINDING)
-        forbidden = go_through(
-            run,
-            lambda: namespace.kubectl("delete", "rolebinding", example.DISCOVERY_BINDING),
-            lambda: namespace.kubectl.apply(bare(binding)),
-            code=ExitCode.REFUSED,
-        )
+        begun = time.time()
         try:
-            unreachable = go_through(
-                run, lambda: faults.drop(only_new=True), faults.undrop, code=ExitCode.UNREACHABLE
-            )
+            faults.drop(only_new=True)
+            run.line(_UNKNOWN, str(int(ExitCode.UNREACHABLE)), since=begun, within=30)
+            run.step(lambda _: True, since=begun + _DARK_FOR, within=_DARK_FOR + 15, what="a late step")
+            last_failure = max(line.at for line in run.lines(since=begun) if _UNKNOWN in line.text)
+            faults.undrop()
+            run.step(lambda _: True, since=time.time() + 3, within=30, what="steps in the light")
         finally:
             kube.up()
         run.finish("worker-0")
-        yield Seen(forbidden, unreachable, run, run.exit_code(within=60))
-
-
-def go_through(
-    run: Training, darken: Callable[[], object], lighten: Callable[[], object], *, code: int
-) -> Darkness:
-    """Wait until discovery has failed with this code, for as long as it is dark, and until it is light again."""
-    begun = time.time()
-    darken()
-    run.line(_UNKNOWN, str(int(code)), since=begun, within=30)
-    run.step(lambda _: True, since=begun + _DARK_FOR, within=_DARK_FOR + 15, what="a late step")
-    last_failure = max(line.at for line in run.lines(since=begun) if _UNKNOWN in line.text)
-    lighten()
-    lit = time.time()
-    run.step(lambda _: True, since=lit + 3, within=30, what="steps in the light")
-    return Darkness(begun, last_failure)
-
-
-@promise(
-    "Without the permission to list pods mpirt-discover prints nothing and ends with 242.", of="mpirt-discover"
-)
-@pytest.mark.one_in(3)
-def test_discovery_that_is_forbidden_fails_all_the_while(seen: Seen) -> None:
-    assert seen.forbidden.last_failure - seen.forbidden.begun > _DARK_FOR - 10
+        yield Seen(last_failure - begun, run, run.exit_code(within=60))
 
 
 @promise("mpirt-discover prints nothing and ends with 244 if the API server does not answer.", of="mpirt-discover")
 def test_discovery_fails_while_the_api_server_takes_no_new_connections(seen: Seen) -> None:
-    assert seen.unreachable.last_failure - seen.unreachable.begun > _DARK_FOR - 10
+    assert seen.failed_for > _DARK_FOR - 10
 
 
 @promise("While the hosts are unknown, horovodrun keeps those it has, and no step is repeated.", of="TrainingJob")
@@ -106,9 +70,3 @@ def test_the_log_of_steps_shows_nothing_of_it(seen: Seen) -> None:
     # Not one step was done again: there was no reset.
     assert [step.number for step in steps] == list(range(1, len(steps) + 1))
     assert broken_promises(seen.run.lines()) == []
-
-
-def bare(item: Manifest) -> Manifest:
-    """An object as it was written, so that it can be created once more."""
-    metadata = {"name": item["metadata"]["name"]}
-    return {key: item[key] for key in ("apiVersion", "kind", "roleRef", "subjects")} | {"metadata": metadata}

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -127,3 +128,50 @@ def run(namespace: Namespace, variables: Mapping[str, str], *command: str) -> su
 def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
     assert done.returncode == 0, done.stderr
     return sorted(done.stdout.splitlines())
+
+
+FAILS = ("sh", "-c", "test $(hostname) != worker-1 || exit 7")
+# The end of a program without MPI that fails at once may escape a daemon of Open MPI 5, whatever the agent is.
+FAILS_AFTER_INIT = (
+    "python3",
+    "-c",
+    """
+import ctypes, os, socket
+mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
+mpi.MPI_Init(None, None)
+if socket.gethostname() == "worker-1":
+    os._exit(7)
+mpi.MPI_Finalize()
+""",
+)
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """How one implementation is told to use mpirt-rsh, and nothing else."""
+
+    image: str
+    variables: Mapping[str, str]
+    command: tuple[str, ...]
+    host_line: str = "{} slots=1"
+    failing: tuple[str, ...] = FAILS
+
+
+MPIRUN = ("mpirun", "--allow-run-as-root")
+OPEN_MPI_4 = Mpi(
+    "openmpi4",
+    {"OMPI_MCA_plm_rsh_agent": "mpirt-rsh", "OMPI_MCA_orte_default_hostfile": HOSTFILE},
+    MPIRUN,
+)
+OPEN_MPI_5 = Mpi(
+    "openmpi5",
+    {"PRTE_MCA_plm_ssh_agent": "mpirt-rsh", "PRTE_MCA_prte_default_hostfile": HOSTFILE},
+    MPIRUN,
+    failing=FAILS_AFTER_INIT,
+)
+HYDRA = Mpi(
+    "mpich",
+    {"HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": "mpirt-rsh", "HYDRA_HOST_FILE": HOSTFILE},
+    ("mpiexec.hydra",),
+    host_line="{}:1",
+)

@@ -124,37 +124,32 @@ def test_a_pod_that_is_replaced_during_the_attempt_gets_the_command_once(pod: La
 @promise(
     "Until a command starts, the agent waits for a pod, container or API server that is late.", of="mpirt-rsh"
 )
-def test_an_api_server_that_is_started_during_the_attempts_is_waited_for(pod: LatePod, fault: Faults) -> None:
-    pod.create_ready()
-    fault.kill("apiserver")
-    with pod.started() as start:
-        start.says("not open")
-        fault.start("apiserver")
-
-        pod.assert_ran_once(start)
-
-
 @promise("A failure before a command starts is retried, within the connect timeout.", of="mpirt-rsh")
-def test_an_api_server_that_dies_during_an_attempt_costs_that_attempt(pod: LatePod, fault: Faults) -> None:
+@pytest.mark.parametrize(
+    ("freezes", "kills", "dies_meanwhile"),
+    [
+        pytest.param(False, True, False, id="an API server that is started during the attempts"),
+        pytest.param(True, True, True, id="an API server that dies during an attempt"),
+        pytest.param(True, False, False, id="a kubelet that is frozen for a while"),
+    ],
+)
+def test_who_is_away_is_waited_for(
+    pod: LatePod, fault: Faults, *, freezes: bool, kills: bool, dies_meanwhile: bool
+) -> None:
     pod.create_ready()
-    fault.freeze(_KUBELET)
-    with pod.started() as start:
-        start.says("] dial: ")
+    if freezes:
+        fault.freeze(_KUBELET)
+    if kills and not dies_meanwhile:
         fault.kill("apiserver")
-        start.says("not open")
-        fault.start("apiserver")
-        fault.thaw(_KUBELET)
-
-        pod.assert_ran_once(start)
-
-
-@promise("A failure before a command starts is retried, within the connect timeout.", of="mpirt-rsh")
-def test_a_kubelet_that_is_frozen_for_a_while_costs_an_attempt(pod: LatePod, fault: Faults) -> None:
-    pod.create_ready()
-    fault.freeze(_KUBELET)
     with pod.started() as start:
+        if dies_meanwhile:
+            start.says("] dial: ")
+            fault.kill("apiserver")
         start.says("not open")
-        fault.thaw(_KUBELET)
+        if kills:
+            fault.start("apiserver")
+        if freezes:
+            fault.thaw(_KUBELET)
 
         pod.assert_ran_once(start)
 

@@ -1,7 +1,8 @@
 """
 A command, its keeper and its agent that are frozen together, as in a paused virtual machine, all go on.
 
-An agent that is frozen alone learns that its command was ended meanwhile, though that has ended with 0.
+An agent that is frozen alone learns that its command was ended meanwhile, though that has ended with 0. And a
+command goes on while all connections to the API server are reset, in a pod whose node is well.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from testbed import manifests
 from testbed.ground import Ground, Namespace
 from testbed.kube import faults, nodes
+from testbed.kube.wait import until
 from tests.e2e.rsh import agent
+from tests.e2e.rsh.proxy import Storm, listening
+from tests.e2e.rsh.starts import kubeconfig_by_way_of, server_address
 from tests.promises import promise
 from tests.support import switchboards
 
@@ -56,3 +61,30 @@ def test_the_time_counts_against_nobody_but_an_agent_that_is_frozen_alone(
     assert (given_up.code, given_up.output) == (250, b"saved\n")
     line = f"the command in pod {left_alone} was ended there: it had no connection for its lease of 1 s"
     assert line in given_up.errors
+
+
+Workers = Callable[[int, str], list[str]]
+
+# An exec takes 0.1 to 0.3 s until its keeper answers.
+_LONGEST = 0.3
+# Three times as many as fit into the patience with a node.
+_PATIENCE, _RESETS = 5, 45
+
+
+@promise("A command goes on while all connections to the API server are reset.", of="mpirt-rsh")
+def test_connections_that_are_reset_are_no_lost_node(namespace: Namespace, workers: Workers) -> None:
+    [pod] = workers(1, "busybox")
+    storm = Storm(server_address(namespace), lambda: _LONGEST)
+    with listening(storm) as port:
+        config = kubeconfig_by_way_of(namespace, port)
+        env = {"KUBECONFIG": str(config), "MPIRT_NODE_PATIENCE": str(_PATIENCE)}
+        command = "echo running; until [ -e /tmp/go ]; do sleep 0.1; done; exit 3"
+        with agent.rsh(namespace, pod, command, env=env) as ours:
+            assert ours.line() == "running"
+            storm.lasts = True
+            until(lambda: storm.resets >= _RESETS or ours.process.poll() is not None, within=60, what="the resets")
+            storm.lasts = False
+            namespace.kubectl.execute(pod, "touch", "/tmp/go")
+            code = ours.process.wait(30)
+
+    assert code == 3

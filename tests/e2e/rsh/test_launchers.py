@@ -13,8 +13,7 @@ import pytest
 from testbed.ground import Namespace
 from tests.e2e import horovod
 from tests.e2e.rsh import launcher
-from tests.e2e.rsh.launcher import lines, run
-from tests.e2e.rsh.mpis import HYDRA, MPIRUN, OPEN_MPI_4, OPEN_MPI_5, Mpi
+from tests.e2e.rsh.launcher import HYDRA, MPIRUN, OPEN_MPI_4, OPEN_MPI_5, Mpi, lines, run
 from tests.promises import promise
 
 Workers = Callable[[int, str], list[str]]

@@ -23,7 +23,7 @@ from testbed.ground import Ground, Namespace
 from testbed.kube.shell import output
 from testbed.kube.wait import until
 from tests.e2e.rsh import agent, launcher, sampling
-from tests.e2e.rsh.mpis import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
+from tests.e2e.rsh.launcher import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
 from tests.promises import promise
 
 # A node of Open MPI's tree has 64 children, and 128 daemons are started at a time.

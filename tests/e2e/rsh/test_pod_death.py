@@ -195,11 +195,8 @@ def test_a_deletion_is_noticed_with_the_right_to_get_pods_alone(
 ) -> None:
     worker = start_worker(namespace, pod_fault, container=deaths.STUBBORN, terminationGracePeriodSeconds=30)
     account = namespace.account("humble", rules=launcher.rules([worker.pod], pods=["get"]))
-    with agent.rsh(namespace, worker.pod, deaths.COMMAND, account=account) as ours:
-        settle(ours)
-        began = Moment.now()
-        happens(worker)
-        ended = ours.end(within=_PATIENCE, since=began)
+
+    ended = watch(worker, happens, account=account)
 
     assert ended.code == ExitCode.POD_DELETED
     assert_one_line(ended, worker.pod, "deleted")
@@ -257,9 +254,9 @@ def test_a_child_that_keeps_stdout_open_does_not_hold_the_agent(
     assert ended.seconds < 5
 
 
-def watch(worker: Worker, happens: Happens, env: Mapping[str, str] | None = None) -> Ended:
+def watch(worker: Worker, happens: Happens, env: Mapping[str, str] | None = None, *, account: str = "") -> Ended:
     """How the agent ends when it happens."""
-    with agent.rsh(worker.namespace, worker.pod, deaths.COMMAND, env=env) as ours:
+    with agent.rsh(worker.namespace, worker.pod, deaths.COMMAND, env=env, account=account) as ours:
         settle(ours)
         began = Moment.now()
         happens(worker)

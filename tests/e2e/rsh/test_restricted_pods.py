@@ -100,45 +100,27 @@ WHERE_IT_CANNOT = (READ_ONLY_ROOT, NOEXEC_ALL)
 @promise("In a job's worker a command outlives its connection, however restricted the pod is.", of="mpirt-rsh")
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("restriction", OF_JOBS, ids=lambda restriction: restriction.name)
-class TestWorkersOfJobs:
-    def test_a_keeper_runs_the_command(self, namespace: Namespace, restriction: Restriction) -> None:
-        pod = restriction.worker_of_job(namespace)
+def test_in_a_worker_of_a_job_the_command_survives_its_connection(
+    namespace: Namespace, restriction: Restriction
+) -> None:
+    ended = asyncio.run(run(namespace, restriction.worker_of_job(namespace)))
 
-        ended = run(namespace, pod)
-
-        assert ended.is_right
-        assert ended.parent.startswith("/etc/mpi/keeper-1-")
-
-    def test_the_command_survives_its_connection(self, namespace: Namespace, restriction: Restriction) -> None:
-        pod = restriction.worker_of_job(namespace)
-
-        ended = asyncio.run(run_through_a_break(namespace, pod))
-
-        assert "] state: detached" in ended.log
-        assert ended.is_right
-        assert ended.parent.startswith("/etc/mpi/keeper-1-")
+    assert "] state: detached" in ended.log
+    assert ended.is_right
+    assert ended.parent.startswith("/etc/mpi/keeper-1-")
 
 
 @promise("Without the controller, the agent uploads the keeper to a folder that allows execution.", of="mpirt-rsh")
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("restriction", WHERE_IT_CAN_BE_SENT, ids=lambda restriction: restriction.name)
-class TestOtherPods:
-    def test_a_keeper_that_was_sent_runs_the_command(self, namespace: Namespace, restriction: Restriction) -> None:
-        pod = restriction.plain_worker(namespace)
+def test_in_another_pod_the_command_survives_its_connection(
+    namespace: Namespace, restriction: Restriction
+) -> None:
+    ended = asyncio.run(run(namespace, restriction.plain_worker(namespace)))
 
-        ended = run(namespace, pod)
-
-        assert ended.is_right
-        assert "/mpirt-keeper-1-" in ended.parent
-
-    def test_the_command_survives_its_connection(self, namespace: Namespace, restriction: Restriction) -> None:
-        pod = restriction.plain_worker(namespace)
-
-        ended = asyncio.run(run_through_a_break(namespace, pod))
-
-        assert "] state: detached" in ended.log
-        assert ended.is_right
-        assert "/mpirt-keeper-1-" in ended.parent
+    assert "] state: detached" in ended.log
+    assert ended.is_right
+    assert "/mpirt-keeper-1-" in ended.parent
 
 
 @promise("Without a place for a keeper no command is started: 252, with the remedy.", of="mpirt-rsh")
@@ -180,23 +162,8 @@ class Echoed:
         return self.output[len(self.sent) :].decode()
 
 
-def run(namespace: Namespace, pod: str) -> Echoed:
-    """The command with a mebibyte of stdin, on a connection that lasts."""
-    noise = os.urandom(MIB)
-    env = agent.environment(namespace, MPIRT_LOG="debug")
-    done = subprocess.run(
-        [str(agent.RSH), pod, COMMAND],
-        input=noise,
-        capture_output=True,
-        env=env,
-        timeout=ENDS_WITHIN,
-        check=False,
-    )
-    return Echoed(noise, done.returncode, done.stdout, done.stderr.decode())
-
-
-async def run_through_a_break(namespace: Namespace, pod: str) -> Echoed:
-    """The same, on a connection that is reset in the midst of it."""
+async def run(namespace: Namespace, pod: str) -> Echoed:
+    """The command with a mebibyte of stdin, on a connection that is reset in the midst of it."""
     noise = os.urandom(MIB)
     proxy = Proxy(server_address(namespace), IN_THE_MIDST)
     with socket.create_server(("127.0.0.1", 0)) as listener:

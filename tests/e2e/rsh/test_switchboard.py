@@ -13,9 +13,10 @@ import select
 import signal
 import statistics
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,8 @@ import psutil
 import pytest
 
 from testbed.ground import Namespace
-from testbed.kube.wait import until
-from tests.e2e.rsh import agent, crowds, hard, jobworkers
-from tests.e2e.rsh.crowds import Member
+from testbed.kube.wait import by_the_clock, until
+from tests.e2e.rsh import agent, hard, jobworkers
 from tests.e2e.rsh.remains import REAPS, same_as, seen
 from tests.promises import promise
 from tests.support import sizes, switchboards
@@ -74,7 +74,7 @@ def test_commands_go_on_when_their_switchboard_is_killed_twice_and_every_byte_ar
     pods = jobworkers.start(namespace, 4, "busybox", container={"command": REAPS})
     before = {pod: seen(namespace, pod) for pod in pods}
     began = time.monotonic()
-    with crowds.members(namespace, pods, _AGENTS, _NUMBERED) as members:
+    with started(namespace, pods, _AGENTS, _NUMBERED) as members:
         killed = [killed_when_all_are_at(share, members, folder) for share in (0.25, 0.5)]
         for pod in pods:
             namespace.kubectl.execute(pod, "touch", _GO)
@@ -114,8 +114,8 @@ def test_the_command_of_an_agent_that_is_killed_is_gone_within_five_seconds_and_
 ) -> None:
     pods = workers(2, "busybox")
     with (
-        crowds.members(namespace, pods[:1], 1, hard.COMMAND) as [doomed],
-        crowds.members(namespace, pods, _ECHOES, "cat") as others,
+        started(namespace, pods[:1], 1, hard.COMMAND) as [doomed],
+        started(namespace, pods, _ECHOES, "cat") as others,
     ):
         doomed.until(len(b"running\n"), within=20)
         rounds(others, 1)
@@ -133,10 +133,10 @@ def test_round_trips_go_on_beside_an_agent_that_nobody_reads(
     namespace: Namespace, workers: Workers, folder: Path
 ) -> None:
     pods = workers(2, "busybox")
-    with crowds.members(namespace, pods, _ECHOES, "cat") as others:
+    with started(namespace, pods, _ECHOES, "cat") as others:
         rounds(others, 1)
         without = rounds(others, _ROUNDS)
-        with crowds.agents(namespace, pods, 1, "yes") as [unread]:
+        with agents(namespace, pods, 1, "yes") as [unread]:
             until(lambda: is_full(unread), within=60, what="a full pipe")
             beside = rounds(others, _ROUNDS)
             assert is_full(unread)
@@ -151,8 +151,8 @@ def test_round_trips_go_on_beside_an_agent_that_nobody_reads(
 def test_ps_shows_what_each_command_uses_in_its_pod(namespace: Namespace, workers: Workers, folder: Path) -> None:
     pods = workers(2, "busybox")
     with (
-        crowds.members(namespace, pods[:1], 1, _BUSY) as [busy],
-        crowds.members(namespace, pods[1:], 1, _LARGE) as [large],
+        started(namespace, pods[:1], 1, _BUSY) as [busy],
+        started(namespace, pods[1:], 1, _LARGE) as [large],
     ):
         for member in (busy, large):
             member.until(len(b"running\n"), within=60)
@@ -222,3 +222,75 @@ def resident(pid: int) -> int:
     status = Path(f"/proc/{pid}/status").read_text()
     [line] = [line for line in status.splitlines() if line.startswith("VmRSS:")]
     return int(line.split()[1])
+
+
+_CHUNK = 1 << 16
+
+
+class Member:
+    """An agent whose output is read as it comes."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self.output = bytearray()
+        self._has_come = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def until(self, size: int, *, within: float) -> None:
+        """Wait until it has printed so many bytes."""
+        with self._has_come:
+            has_come = self._has_come.wait_for(lambda: len(self.output) >= size, by_the_clock(within))
+        assert has_come, bytes(self.output[-80:])
+
+    def say(self, data: bytes) -> None:
+        """Write to its command's stdin."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+
+    def end(self, *, within: float) -> tuple[int, str]:
+        """Wait for its end: the code, and what it said on stderr."""
+        code = self.process.wait(by_the_clock(within))
+        self._reader.join(by_the_clock(within))
+        assert self.process.stderr is not None
+        return code, self.process.stderr.read().decode()
+
+    def stop(self) -> None:
+        """Kill it, and wait for both."""
+        self.process.kill()
+        self._reader.join()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        while data := self.process.stdout.read(_CHUNK):
+            with self._has_come:
+                self.output += data
+                self._has_come.notify_all()
+
+
+@contextmanager
+def agents(
+    namespace: Namespace, pods: Sequence[str], count: int, command: str
+) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Start so many, in turn in these pods; who is left at the end is killed."""
+    env = agent.environment(namespace)
+    pipe = subprocess.PIPE
+    with ExitStack() as stack:
+        started = []
+        for number in range(count):
+            argv = [str(agent.RSH), pods[number % len(pods)], command]
+            process = subprocess.Popen(argv, env=env, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            started.append(process)
+        yield started
+
+
+@contextmanager
+def started(namespace: Namespace, pods: Sequence[str], count: int, command: str) -> Iterator[list[Member]]:
+    """The same, and all that they print is read."""
+    with agents(namespace, pods, count, command) as started, ExitStack() as stack:
+        found = [Member(process) for process in started]
+        for member in found:
+            stack.callback(member.stop)
+        yield found

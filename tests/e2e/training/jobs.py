@@ -9,59 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 from testbed.ground import Namespace
 from testbed.kube.paths import PROJECT
-from testbed.kube.wait import until
 from tests.e2e.elastic import training
 from tests.e2e.elastic.training import Training
 from tests.e2e.training import lastwords
-from tests.support.watching import Watch
+from tests.support import trainings
 
 _EXAMPLE = PROJECT / "examples" / "training-job"
 _TRAIN = PROJECT / "examples" / "horovod-elastic" / "train.py"
 _ENDS_WITHIN = 120.0
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(trainings.Training):
     """One TrainingJob in a cluster."""
-
-    namespace: Namespace
-    name: str
-
-    def worker(self, number: int) -> str:
-        return f"{self.name}-worker-{number}"
-
-    def body(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.namespace.kubectl.get("trainingjobs", self.name)
-        return found
-
-    def status(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.body().get("status", {})
-        return found
-
-    def phase(self) -> str:
-        return str(self.status().get("phase", ""))
-
-    def pods(self, role: str = "worker") -> list[dict[str, Any]]:
-        """Its pods as Arena finds them."""
-        found: list[dict[str, Any]] = self.namespace.kubectl.get("pods", f"--selector={self.labels(role)}")
-        return found
-
-    def labels(self, role: str = "worker") -> str:
-        """The selector by which Arena finds its pods."""
-        return f"training-job-name={self.name},training-job-role={role}"
-
-    def workers(self) -> list[str]:
-        """The workers that are not on their way out."""
-        return sorted(
-            pod["metadata"]["name"] for pod in self.pods() if not pod["metadata"].get("deletionTimestamp")
-        )
 
     def hosts(self) -> list[str]:
         """The hosts that horovodrun gets now."""
@@ -70,17 +35,6 @@ class Job:
     def listed(self, path: str) -> list[str]:
         """The hosts in a file of its launcher."""
         return [line.split()[0].partition(":")[0] for line in self._in_launcher("cat", path).splitlines()]
-
-    def _in_launcher(self, *command: str) -> str:
-        [launcher] = self.pods("launcher")
-        call = ("exec", launcher["metadata"]["name"], "--container=launcher", "--", *command)
-        return self.namespace.kubectl(*call).stdout
-
-    def scale_in(self, name: str, *, timeout: int = 60, **to_delete: Any) -> Scaler:
-        return self._scaler("ScaleIn", name, {"toDelete": to_delete, "timeout": timeout})
-
-    def scale_out(self, name: str, count: int, *, timeout: int = 300) -> Scaler:
-        return self._scaler("ScaleOut", name, {"toAdd": {"count": count}, "timeout": timeout})
 
     def surroundings(self) -> dict[str, Any]:
         """What a test that has waited in vain wants to know."""
@@ -91,38 +45,10 @@ class Job:
             "events": told.stdout.splitlines()[-20:],
         }
 
-    def _scaler(self, kind: str, name: str, spec: dict[str, Any]) -> Scaler:
-        body = {
-            "apiVersion": "kai.alibabacloud.com/v1alpha1",
-            "kind": kind,
-            "metadata": {"name": name},
-            "spec": {"selector": {"name": self.name}, **spec},
-        }
-        self.namespace.kubectl.apply(body)
-        return Scaler(self, f"{kind.lower()}s", name)
-
-
-@dataclass(frozen=True)
-class Scaler:
-    """A ScaleIn or ScaleOut in a cluster."""
-
-    job: Job
-    plural: str
-    name: str
-
-    def outcome(self, *, within: float) -> tuple[str, str]:
-        """The phase in which it ends, and the message."""
-
-        def ended() -> tuple[str, str] | None:
-            body = self.job.namespace.kubectl.get(self.plural, self.name)
-            rows = body.get("status", {}).get("conditions", [])
-            last = rows[-1] if rows else {}
-            is_over = last.get("type") in ("ScaleSucceeded", "ScaleFailed")
-            return (last["type"], last["message"]) if is_over else None
-
-        found = until(ended, within=within, what=f"the end of {self.name}", instead=self.job.surroundings)
-        assert found is not None
-        return found
+    def _in_launcher(self, *command: str) -> str:
+        [launcher] = self.pods("launcher")
+        call = ("exec", launcher["metadata"]["name"], "--container=launcher", "--", *command)
+        return self.namespace.kubectl(*call).stdout
 
 
 def submit(
@@ -177,13 +103,8 @@ def example(namespace: Namespace) -> dict[str, Any]:
 @contextmanager
 def trains(job: Job, *, size: int) -> Iterator[Training]:
     """Follow the job's log from its launcher's start on; it trains with so many workers."""
-    until(
-        lambda: job.phase() == "Running", within=_ENDS_WITHIN, what=f"{job.name} to run", instead=job.surroundings
-    )
+    job.wait(lambda: job.phase() == "Running", "to run", within=_ENDS_WITHIN)
     [launcher] = job.pods("launcher")
     with training.followed(job.namespace, launcher["metadata"]["name"]) as run:
         run.world(size, since=0.0, within=_ENDS_WITHIN)
         yield run
-
-
-__all__ = ["Job", "Scaler", "Watch", "submit", "trains"]

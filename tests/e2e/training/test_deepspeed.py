@@ -116,12 +116,7 @@ def test_a_rank_that_fails_is_the_launchers_failure_and_no_rank_is_left(controll
 def test_a_worker_that_dies_ends_the_launcher_and_the_other_rank(controller: Deployed, runner: str) -> None:
     command = ["deepspeed", f"--launcher={runner}", "/train/waits.py"]
     job = submit(controller, job_name(runner), command, cleanPodPolicy="None")
-    until(
-        lambda: words_of(job).count(" waits") == 2,
-        within=WITHIN,
-        what="both ranks",
-        instead=lambda: words_of(job),
-    )
+    job.wait(lambda: words_of(job).count(" waits") == 2, "both ranks", within=WITHIN)
 
     job.namespace.kubectl("delete", "pod", job.worker(1), "--grace-period=1", "--wait=false")
 

@@ -94,16 +94,3 @@ def test_a_spot_node_is_left_before_it_is_gone(controller: Deployed, healed: Nam
 
     assert repeated(run.steps()) == []
     assert broken_promises(run.lines()) == []
-
-
-@pytest.mark.one_in(3)
-def test_a_worker_that_is_only_deleted_takes_uncommitted_steps_along(controller: Deployed) -> None:
-    with training(controller) as (job, run):
-        [worker] = on(job, GOES)
-        begun = time.time()
-        controller.namespace.kubectl("delete", "pod", worker, "--wait=false")
-        # Its successor may be there before the other one goes on.
-        run.world(2, since=run.next_world(since=begun, within=WITHIN, at_most=2).at, within=WITHIN)
-
-    print(f"steps done twice: {repeated(run.steps())}")
-    assert broken_promises(run.lines()) == []

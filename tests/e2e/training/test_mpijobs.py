@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from testbed.kube.wait import until
 from testbed.mpijobs import MpiJob
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.elastic import training
@@ -46,18 +45,12 @@ def submit(controller: Deployed, name: str, workers: int) -> MpiJob:
 def test_the_highest_worker_leaves_when_the_training_has_let_go_of_it(controller: Deployed) -> None:
     job = submit(controller, job_name("mpi-elastic"), 3)
     job.wait_for("Running")
-    [launcher] = job.pods("launcher")
-    with training.followed(job.namespace, launcher["metadata"]["name"]) as run:
+    with training.followed(job.namespace, job.launcher()) as run:
         run.settled(run.world(3, since=0.0, within=WITHIN))
         asked = time.time()
         job.namespace.kubectl("scale", "mpijobs.kubeflow.org", job.name, "--replicas=2")
         smaller = run.world(2, since=asked, within=WITHIN)
-        until(
-            lambda: len(job.pods("worker")) == 2,
-            within=WITHIN,
-            what="two workers",
-            instead=job.surroundings,
-        )
+        job.wait(lambda: len(job.pods("worker")) == 2, "two workers")
         print(f"smaller after {smaller.at - asked:.1f} s, gone after {time.time() - asked:.1f} s")
         run.finish(f"{job.name}-worker-0")
         code = run.exit_code(within=60)

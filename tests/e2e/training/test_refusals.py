@@ -48,7 +48,7 @@ def refused(controller: Deployed) -> Iterator[Refused]:
     job = jobs.submit(controller.namespace, job_name("refuses"))
     with jobs.trains(job, size=2) as run:
         with Sleeping(job, job.worker(1)):
-            scaler = job.scale_in("in-use", timeout=TIMEOUT, podNames=[job.worker(1)])
+            scaler = job.scale_in("in-use", toDelete={"podNames": [job.worker(1)]}, timeout=TIMEOUT)
             until(lambda: len(job.hosts()) == 1, within=WITHIN, what="a host less", instead=job.surroundings)
             meanwhile = job.hosts()
             in_use = scaler.outcome(within=WITHIN)

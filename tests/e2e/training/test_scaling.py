@@ -44,17 +44,18 @@ def scaled(controller: Deployed) -> Iterator[Scaled]:
     job = jobs.submit(controller.namespace, job_name("elastic"), speaks_last=True)
     outcomes, workers = [], []
     with jobs.trains(job, size=2) as run:
-        outcomes.append(job.scale_out("two-more", 2).outcome(within=WITHIN))
+        outcomes.append(job.scale_out("two-more", 2, timeout=300).outcome(within=WITHIN))
         listed_after = {path: seconds_until_listed(job, path, 4) for path in FILES}
         run.settled(run.world(4, since=0.0, within=WITHIN))
         workers.append(job.workers())
         leaving = [job.worker(3), job.worker(1)]
         with following(controller.namespace, leaving) as last_words:
-            outcomes.append(job.scale_in("one-less", count=1).outcome(within=WITHIN))
+            outcomes.append(job.scale_in("one-less", toDelete={"count": 1}, timeout=60).outcome(within=WITHIN))
             run.settled(run.world(3, since=0.0, within=WITHIN))
             workers.append(job.workers())
             asked = time.time()
-            outcomes.append(job.scale_in("the-middle", podNames=[job.worker(1)]).outcome(within=WITHIN))
+            middle = job.scale_in("the-middle", toDelete={"podNames": [job.worker(1)]}, timeout=60)
+            outcomes.append(middle.outcome(within=WITHIN))
             run.settled(run.world(2, since=asked, within=WITHIN))
             workers.append(job.workers())
         run.finish(job.worker(0))
@@ -116,7 +117,5 @@ def test_the_spec_says_how_many_workers_there_are(scaled: Scaled) -> None:
 def test_the_job_has_succeeded_and_its_workers_go(scaled: Scaled) -> None:
     job = scaled.job
 
-    until(
-        lambda: job.phase() == "Succeeded", within=WITHIN, what=f"{job.name} to succeed", instead=job.surroundings
-    )
-    until(lambda: not job.pods(), within=WITHIN, what="its workers to go", instead=job.surroundings)
+    job.wait(lambda: job.phase() == "Succeeded", "to succeed", within=WITHIN)
+    job.wait(lambda: not job.pods(), "its workers to go", within=WITHIN)

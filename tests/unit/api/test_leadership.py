@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.api.apiproxy import Write
-from tests.api.leadership import intruders, made_twice
+from tests.api.beds import intruders, made_twice
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/ml/leases"
+FIRST, SECOND = "10.0.0.1", "10.0.0.2"
 MAPS = "/api/v1/namespaces/ml/configmaps"
 
 
@@ -21,27 +24,30 @@ def creation(at: float, address: str, code: int = 201, query: str = "") -> Write
     return Write(at, address, "POST", f"{MAPS}?fieldManager=mpirt-controller{query}", body, code)
 
 
-def test_the_holder_may_write_until_its_deadline() -> None:
-    assert intruders([lease(1, "10.0.0.1"), creation(8.9, "10.0.0.1")]) == []
+@pytest.mark.parametrize(
+    ("writes", "found"),
+    [
+        pytest.param([lease(1, FIRST), creation(8.9, FIRST)], [], id="the holder until its deadline"),
+        pytest.param([lease(1, FIRST), creation(9.1, FIRST)], [f"8.1 s after {FIRST}"], id="and no longer"),
+        pytest.param(
+            [lease(1, FIRST), lease(2, SECOND), creation(3, FIRST)], [f"1.0 s after {SECOND}"], id="who lost it"
+        ),
+    ],
+)
+def test_who_may_not_write_is_found(writes: list[Write], found: list[str]) -> None:
+    assert intruders(writes) == [f"POST configmaps train-config by {FIRST}, {after}" for after in found]
 
 
-def test_a_holder_that_has_not_renewed_for_too_long_may_not() -> None:
-    assert intruders([lease(1, "10.0.0.1"), creation(9.1, "10.0.0.1")]) == [
-        "POST configmaps train-config by 10.0.0.1, 8.1 s after 10.0.0.1"
-    ]
-
-
-def test_a_replica_that_lost_the_lease_to_another_may_not_write() -> None:
-    found = intruders([lease(1, "10.0.0.1"), lease(2, "10.0.0.2"), creation(3, "10.0.0.1")])
-
-    assert found == ["POST configmaps train-config by 10.0.0.1, 1.0 s after 10.0.0.2"]
-
-
-def test_an_object_that_was_made_by_two_creations_is_made_twice() -> None:
-    assert made_twice([creation(1, "10.0.0.1"), creation(2, "10.0.0.2")]) == ["configmaps train-config"]
-
-
-def test_a_dry_run_and_a_conflict_are_no_creations() -> None:
-    writes = [creation(1, "10.0.0.1", query="&dryRun=All"), creation(2, "10.0.0.1"), creation(3, "10.0.0.2", 409)]
-
-    assert made_twice(writes) == []
+@pytest.mark.parametrize(
+    ("writes", "found"),
+    [
+        pytest.param([creation(1, FIRST), creation(2, SECOND)], ["configmaps train-config"], id="two creations"),
+        pytest.param(
+            [creation(1, FIRST, query="&dryRun=All"), creation(2, FIRST), creation(3, SECOND, 409)],
+            [],
+            id="a dry run and a conflict",
+        ),
+    ],
+)
+def test_what_was_made_twice_is_found(writes: list[Write], found: list[str]) -> None:
+    assert made_twice(writes) == found

@@ -37,20 +37,11 @@ def test_nothing_listens_on_all_addresses() -> None:
 
 
 def test_clusters_beside_each_other_have_nothing_in_common() -> None:
-    owned = [
-        set(
-            json.loads(
-                subprocess.run(
-                    [sys.executable, "-c", OWNED],
-                    check=True,
-                    capture_output=True,
-                    cwd=PROJECT,
-                    env={paths.CLUSTER: str(number)},
-                ).stdout
-            )
-        )
-        for number in range(1, len(paths.STATES) + 1)
-    ]
+    argv, owned = [sys.executable, "-c", OWNED], []
+    for number in range(1, len(paths.STATES) + 1):
+        environment = {paths.CLUSTER: str(number)}
+        said = subprocess.run(argv, check=True, capture_output=True, cwd=PROJECT, env=environment).stdout
+        owned.append(set(json.loads(said)))
 
     assert len(owned) == 3
     assert [first & second for first, second in combinations(owned, 2)] == [set()] * 3
@@ -96,14 +87,10 @@ def test_a_red_run_is_refused() -> None:
     assert str(refused.value) == "the last run was red\n  mend it, run make test-full, and record that run"
 
 
-def test_the_last_run_of_a_minor_version_counts() -> None:
+def test_the_last_run_of_a_minor_version_counts_and_the_newest_comes_first() -> None:
     former = GreenRun("1.37.1", "2.4.1", "3.7.3", "1.1.5", {"e2e": 180}, "2026-10-01")
 
-    assert with_run([former, OLDEST], NEWEST) == [NEWEST, OLDEST]
-
-
-def test_the_newest_version_comes_first() -> None:
-    assert with_run([NEWEST], OLDEST) == [NEWEST, OLDEST]
+    assert with_run([former, OLDEST], NEWEST) == with_run([NEWEST], OLDEST) == [NEWEST, OLDEST]
 
 
 def test_a_run_is_a_row_of_the_page() -> None:
@@ -136,14 +123,13 @@ def test_the_error_says_what_there_is_instead_when_time_is_up() -> None:
 
 
 class TestTheStopwatch:
-    def test_counts_no_second_in_which_somebody_waited_for_a_processor(self) -> None:
-        assert Moment(100.0, 40.0).until(Moment(110.0, 44.0)) == 6.0
-
-    def test_counts_a_quarter_where_somebody_always_does(self) -> None:
-        assert Moment(100.0, 40.0).until(Moment(110.0, 50.0)) == 2.5
-
-    def test_is_a_clock_where_nobody_does(self) -> None:
-        assert Moment(100.0, 0.0).until(Moment(110.0, 0.0)) == 10.0
+    @pytest.mark.parametrize(
+        ("stalled", "seconds"), [(4.0, 6.0), (10.0, 2.5), (0.0, 10.0)], ids=["at times", "always", "never"]
+    )
+    def test_counts_no_second_in_which_somebody_waited_for_a_processor(
+        self, stalled: float, seconds: float
+    ) -> None:
+        assert Moment(100.0, 40.0).until(Moment(110.0, 40.0 + stalled)) == seconds
 
     def test_runs(self) -> None:
         watch = Stopwatch()

@@ -164,47 +164,42 @@ class TestFeatures:
         assert preflight.feature_problem(feature, code, output) == expected
 
 
+STREAM, DATAGRAM = socket.SOCK_STREAM, socket.SOCK_DGRAM
+
+
 class TestPorts:
     ETCD = ("127.0.0.1", 2379, "etcd")
+    ALL = ("0.0.0.0", 2379, "etcd")
     DNS = ("10.96.0.10", 53, "the cluster's DNS")
 
-    def test_a_port_that_nobody_holds_is_free(self) -> None:
-        others = [Listener("127.0.0.1", 2380, socket.SOCK_STREAM), Listener("127.0.0.2", 2379, socket.SOCK_STREAM)]
-
-        assert preflight.port_problem(self.ETCD, others) is None
-
-    @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "::"])
-    def test_the_process_that_holds_the_port_is_named(self, address: str) -> None:
-        holder = Listener(address, 2379, socket.SOCK_STREAM, 123, "etcd")
-
-        assert preflight.port_problem(self.ETCD, [holder]) == Problem(
-            "port 2379 on 127.0.0.1 is taken by etcd (pid 123)",
-            "the cluster needs it for etcd: stop that process, then run again",
+    @pytest.mark.parametrize(
+        ("wanted", "listener", "holder"),
+        [
+            pytest.param(ETCD, Listener("127.0.0.1", 2380, STREAM), "", id="another port"),
+            pytest.param(ETCD, Listener("127.0.0.2", 2379, STREAM), "", id="another address"),
+            pytest.param(
+                ETCD, Listener("127.0.0.1", 2379, STREAM, 123, "etcd"), "etcd (pid 123)", id="the address"
+            ),
+            pytest.param(ETCD, Listener("0.0.0.0", 2379, STREAM, 123, "etcd"), "etcd (pid 123)", id="all of IPv4"),
+            pytest.param(ETCD, Listener("::", 2379, STREAM, 123, "etcd"), "etcd (pid 123)", id="all"),
+            pytest.param(
+                ALL, Listener("192.0.2.1", 2379, STREAM, 7, "haproxy"), "haproxy (pid 7)", id="any for all"
+            ),
+            pytest.param(ETCD, Listener("127.0.0.1", 2379, STREAM), "an unknown process", id="one that hides"),
+            pytest.param(DNS, Listener("0.0.0.0", 53, DATAGRAM, 9, "unbound"), "unbound (pid 9)", id="a resolver"),
+            pytest.param(ETCD, Listener("0.0.0.0", 2379, DATAGRAM, 10, "game"), "", id="datagrams"),
+        ],
+    )
+    def test_the_process_that_holds_the_port_is_named(
+        self, wanted: tuple[str, int, str], listener: Listener, holder: str
+    ) -> None:
+        address, port, purpose = wanted
+        expected = Problem(
+            f"port {port} on {address} is taken by {holder}",
+            f"the cluster needs it for {purpose}: stop that process, then run again",
         )
 
-    def test_a_port_for_all_addresses_is_taken_by_any(self) -> None:
-        holder = Listener("192.0.2.1", 2379, socket.SOCK_STREAM, 7, "haproxy")
-
-        problem = preflight.port_problem(("0.0.0.0", 2379, "etcd"), [holder])
-
-        assert problem is not None
-        assert problem.what == "port 2379 on 0.0.0.0 is taken by haproxy (pid 7)"
-
-    def test_a_holder_that_hides_is_an_unknown_process(self) -> None:
-        problem = preflight.port_problem(self.ETCD, [Listener("127.0.0.1", 2379, socket.SOCK_STREAM)])
-
-        assert problem is not None
-        assert problem.what == "port 2379 on 127.0.0.1 is taken by an unknown process"
-
-    def test_datagrams_matter_for_dns_alone(self) -> None:
-        resolver = Listener("0.0.0.0", 53, socket.SOCK_DGRAM, 9, "unbound")
-        game = Listener("0.0.0.0", 2379, socket.SOCK_DGRAM, 10, "game")
-
-        assert preflight.port_problem(self.DNS, [resolver]) == Problem(
-            "port 53 on 10.96.0.10 is taken by unbound (pid 9)",
-            "the cluster needs it for the cluster's DNS: stop that process, then run again",
-        )
-        assert preflight.port_problem(self.ETCD, [game]) is None
+        assert preflight.port_problem(wanted, [listener]) == (expected if holder else None)
 
     def test_a_real_listener_is_found(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:

@@ -35,38 +35,19 @@ def test_an_unknown_version_of_kubernetes_is_refused_with_those_that_work(name: 
 
 
 @pytest.mark.parametrize("minor", EVERY_MINOR)
-def test_a_minor_is_built_from_its_own_release_and_nothing_else(minor: str) -> None:
+def test_a_minor_is_built_from_its_own_release_with_every_program_and_knows_its_version(minor: str) -> None:
     module = modules.kubernetes(minor)
 
-    patch = module.version.rpartition(".")[2]
+    patch, number = module.version.rpartition(".")[2], minor.removeprefix("1.")
     staging = set(re.findall(r"^\tk8s\.io/\S+ => k8s\.io/\S+ (v\S+)$", module.mod, re.MULTILINE))
-
-    assert module.version == f"{minor}.{patch}"
-    assert staging == {f"v0.{minor.removeprefix('1.')}.{patch}"}
-
-
-@pytest.mark.parametrize("minor", EVERY_MINOR)
-def test_every_program_of_kubernetes_is_built(minor: str) -> None:
-    programs = re.findall(r"^\tk8s\.io/kubernetes/cmd/(\S+)$", modules.kubernetes(minor).mod, re.MULTILINE)
-
-    assert programs == [
-        "kube-apiserver",
-        "kube-controller-manager",
-        "kube-proxy",
-        "kube-scheduler",
-        "kubectl",
-        "kubelet",
-    ]
-
-
-@pytest.mark.parametrize("minor", EVERY_MINOR)
-def test_kubernetes_knows_its_version(minor: str) -> None:
-    module = modules.kubernetes(minor)
-
+    programs = re.findall(r"^\tk8s\.io/kubernetes/cmd/(\S+)$", module.mod, re.MULTILINE)
+    kube = [f"kube-{name}" for name in ("apiserver", "controller-manager", "proxy", "scheduler")]
+    assert (module.version, staging) == (f"{minor}.{patch}", {f"v0.{number}.{patch}"})
+    assert programs == [*kube, "kubectl", "kubelet"]
     assert module.stamps == {
         "k8s.io/component-base/version.gitVersion": f"v{module.version}",
         "k8s.io/component-base/version.gitMajor": "1",
-        "k8s.io/component-base/version.gitMinor": minor.removeprefix("1."),
+        "k8s.io/component-base/version.gitMinor": number,
     }
 
 
@@ -108,10 +89,13 @@ ETCD = Module(
 )
 
 
-def test_a_folder_is_named_after_what_is_built_and_its_key() -> None:
-    name = final_folder(ETCD, Path("/cache"), "x86_64").name
+def test_a_folder_is_named_after_what_is_built_and_its_key_wherever_the_checkout_is() -> None:
+    moved = replace(ETCD, folder=Path("/elsewhere/etcd"))
 
-    assert name.startswith("etcd-3.7.3-")
+    folder = final_folder(ETCD, Path("/cache"), "x86_64")
+
+    assert folder.name.startswith("etcd-3.7.3-")
+    assert final_folder(moved, Path("/cache"), "x86_64") == folder
 
 
 @pytest.mark.parametrize(
@@ -127,54 +111,46 @@ def test_another_source_is_another_folder(other: Module) -> None:
     assert final_folder(other, Path("/cache"), "x86_64") != final_folder(ETCD, Path("/cache"), "x86_64")
 
 
-def test_the_place_of_the_checkout_does_not_matter() -> None:
-    moved = replace(ETCD, folder=Path("/elsewhere/etcd"))
-
-    assert final_folder(moved, Path("/cache"), "x86_64") == final_folder(ETCD, Path("/cache"), "x86_64")
-
-
-def test_a_source_with_another_hash_is_never_built() -> None:
-    said = "verifying go.etcd.io/bbolt@v1.4.3: checksum mismatch\n\tdownloaded: h1:a\n\tgo.sum: h1:b\n"
-
+@pytest.mark.parametrize(
+    ("said", "what", "remedy"),
+    [
+        pytest.param(
+            "verifying go.etcd.io/bbolt@v1.4.3: checksum mismatch\n\tdownloaded: h1:a\n\tgo.sum: h1:b\n",
+            "is not what go.sum says: checksum mismatch",
+            "do not build it; ask who runs the Go proxy that served it (go env GOPROXY)",
+            id="another hash",
+        ),
+        pytest.param(
+            'go: downloading x\ngo: x@v1: Get "https://proxy/x/@v/v1.zip": dial tcp: connection refused\n',
+            'could not be fetched: go: x@v1: Get "https://proxy/x/@v/v1.zip": dial tcp: connection refused',
+            "check the network and GOPROXY (go env GOPROXY); then run again, it goes on with what is missing",
+            id="a proxy out of reach",
+        ),
+    ],
+)
+def test_a_source_that_can_not_be_had_is_named_with_the_remedy(said: str, what: str, remedy: str) -> None:
     error = fetch_problem("etcd 3.7.3", said)
 
-    assert error.what == "the source of etcd 3.7.3 is not what go.sum says: checksum mismatch"
-    assert error.remedy == "do not build it; ask who runs the Go proxy that served it (go env GOPROXY)"
+    assert (error.what, error.remedy) == (f"the source of etcd 3.7.3 {what}", remedy)
 
 
-def test_a_proxy_that_is_out_of_reach_is_named() -> None:
-    said = 'go: downloading x\ngo: x@v1: Get "https://proxy/x/@v/v1.zip": dial tcp: connection refused\n'
-
-    error = fetch_problem("etcd 3.7.3", said)
-
-    assert error.what == (
-        "the source of etcd 3.7.3 could not be fetched: "
-        'go: x@v1: Get "https://proxy/x/@v/v1.zip": dial tcp: connection refused'
-    )
-    assert error.remedy == (
-        "check the network and GOPROXY (go env GOPROXY); then run again, it goes on with what is missing"
-    )
-
-
-@pytest.mark.parametrize("says", ["go1.26.6", "go1.26.8", "go1.27", "go2.0", "go1.26.6-X:jsonv2"])
-def test_this_go_or_a_later_one_is_used(says: str) -> None:
-    assert is_enough(says, (1, 26, 6))
-
-
-@pytest.mark.parametrize("says", ["go1.19", "go1.26", "go1.26.5", "devel +abc", ""])
-def test_an_older_go_or_one_of_unknown_age_is_passed_over(says: str) -> None:
-    assert not is_enough(says, (1, 26, 6))
+@pytest.mark.parametrize(
+    ("says", "enough"),
+    [
+        *((says, True) for says in ("go1.26.6", "go1.26.8", "go1.27", "go2.0", "go1.26.6-X:jsonv2")),
+        *((says, False) for says in ("go1.19", "go1.26", "go1.26.5", "devel +abc", "")),
+    ],
+)
+def test_this_go_or_a_later_one_is_used(says: str, *, enough: bool) -> None:
+    assert is_enough(says, (1, 26, 6)) == enough
 
 
 UNREACHABLE = ClusterError("the source of kubernetes 1.35.4 could not be fetched", remedy="check the network")
 
 
-def test_versions_that_were_made_before_are_named() -> None:
+def test_versions_that_were_made_before_are_named_where_there_are_any() -> None:
     error = naming_others(UNREACHABLE, ["1.34", "1.37"])
 
     assert error.what == UNREACHABLE.what
     assert error.remedy == "check the network; --kubernetes 1.34 or 1.37 works without it"
-
-
-def test_nothing_is_named_where_nothing_was_made() -> None:
     assert naming_others(UNREACHABLE, []) is UNREACHABLE

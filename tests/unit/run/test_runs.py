@@ -38,6 +38,8 @@ both: ; {python} -m tests.run layer --at-once 1 --beside others cases
 other: ; exit 3
 """
 
+STOPPED = "pytest one.py stopped before the end of 1 of 2 tests"
+
 # What these small ones don't need takes half of their time.
 _LEFT_OUT = "-p no:hypothesispytest -p no:cacheprovider"
 
@@ -183,86 +185,54 @@ def test_a_test_of_a_tier_that_failed_is_run_once_more_whatever_its_mark(checkou
 
 def test_after_a_green_merge_tier_a_run_goes_on_with_a_slice_of_the_rest(checkout: Checkout) -> None:
     checkout.write("cases/test_a.py", PASSING)
+    checkout.write("left/test_b.py", PASSING)
+    without = checkout.run("test", "--tier", "merge", "--slice", "layer", WORKERS="1")
     checkout.write("left/test_b.py", PASSING, '@pytest.mark.full("test_a")', FLAKY.format(name="race"))
 
     done = checkout.run("test", "--tier", "merge", "--slice", "layer", WORKERS="1")
 
+    assert (without.returncode, last_line(without)) == (0, "1 passed, 0 failed")
     assert (done.returncode, last_line(done)) == (0, "2 passed, 0 failed")
     assert "\n==> make rest, tier rest 1/4, TEST_RUN_SEED=unknown\n" in done.stdout
     assert "\nflaky: left/test_b.py::test_race\n" in done.stdout
 
 
-def test_a_slice_may_have_no_tests_of_a_folder(checkout: Checkout) -> None:
-    checkout.write("cases/test_a.py", PASSING)
-    checkout.write("left/test_b.py", PASSING)
-
-    done = checkout.run("test", "--tier", "merge", "--slice", "layer", WORKERS="1")
-
-    assert (done.returncode, last_line(done)) == (0, "1 passed, 0 failed")
-
-
-def test_a_full_run_that_is_green_is_noted_with_the_time_of_each_longer_test(checkout: Checkout) -> None:
+def test_a_full_run_is_noted_with_the_time_of_each_longer_test_if_it_is_green(checkout: Checkout) -> None:
+    checkout.write("one.py", ALWAYS)
+    assert checkout.run("test", "--keep", "one").returncode == 1
+    assert not (checkout.root / "tests/lastfull.json").exists()
     checkout.write("one.py", PASSING)
 
-    done = checkout.run("test", "--keep", "one")
+    assert checkout.run("test", "--keep", "one").returncode == 0
 
     kept = json.loads((checkout.root / "tests/lastfull.json").read_text())
-    assert done.returncode == 0
     assert (kept["commit"], kept["seconds"]) == ("unknown", {})
 
 
-def test_a_full_run_that_is_red_leaves_what_was_noted(checkout: Checkout) -> None:
-    checkout.write("one.py", ALWAYS)
-
-    assert checkout.run("test", "--keep", "one").returncode == 1
-    assert not (checkout.root / "tests/lastfull.json").exists()
-
-
 @pytest.mark.parametrize(
-    ("target", "tests", "said", "closing"),
+    ("target", "tests", "said", "failed"),
     [
-        pytest.param(
-            "one",
-            "def test_end(): os._exit(0)\n",
-            "red: pytest one.py was killed or crashed",
-            "0 passed, 2 failed",
-            id="pytest ends in the midst of a test, with 0",
-        ),
-        pytest.param(
-            "one",
-            "def test_stop(): raise KeyboardInterrupt\n",
-            "red: pytest one.py stopped before the end of 1 of 2 tests",
-            "0 passed, 2 failed",
-            id="interrupted",
-        ),
-        pytest.param(
-            "one",
-            "import nowhere\n",
-            "red: pytest one.py: can't collect one.py",
-            "0 passed, 1 failed",
-            id="collection error",
-        ),
-        pytest.param(
-            "first",
-            PASSING,
-            "red: pytest one.py stopped before the end of 1 of 2 tests",
-            "0 passed, 2 failed",
-            id="stopped by -x",
-        ),
-        pytest.param("two", "", "red: two ended with exit code 2", "0 passed, 1 failed", id="no tests"),
-        pytest.param("other", "", "red: other ended with exit code 2", "0 passed, 1 failed", id="no pytest"),
+        # pytest ends in the midst of a test, with 0.
+        ("one", "def test_end(): os._exit(0)\n", "pytest one.py was killed or crashed", 2),
+        ("one", "def test_stop(): raise KeyboardInterrupt\n", STOPPED, 2),
+        ("one", "import nowhere\n", "pytest one.py: can't collect one.py", 1),
+        # By -x.
+        ("first", PASSING, STOPPED, 2),
+        ("two", "", "two ended with exit code 2", 1),
+        ("other", "", "other ended with exit code 2", 1),
     ],
+    ids=["ended", "interrupted", "collection error", "stopped by -x", "no tests", "no pytest"],
 )
 def test_a_problem_outside_of_tests_is_red_and_nothing_is_run_again(
-    checkout: Checkout, target: str, tests: str, said: str, closing: str
+    checkout: Checkout, target: str, tests: str, said: str, failed: int
 ) -> None:
     checkout.write("one.py", FLAKY.format(name="race"), tests)
     checkout.write("two.py")
 
     done = checkout.run("test", target)
 
-    assert (done.returncode, last_line(done)) == (1, closing)
-    assert f"\n{said}\n" in done.stdout
+    assert (done.returncode, last_line(done)) == (1, f"0 passed, {failed} failed")
+    assert f"\nred: {said}\n" in done.stdout
     assert not checkout.was_run_again()
 
 
@@ -367,11 +337,5 @@ def test_a_soak_goes_on_after_failures_and_says_what_failed_how_often(checkout: 
     assert "race runs" in (checkout.root / "build/soak/1/one.log").read_text()
     assert checkout.logs("soak/1/failed") == ["first.log"] * 2
     assert [each["times"] for each in checkout.summary("soak")["failures"]] == [2, 1]
-
-
-def test_a_soak_in_which_all_passed_is_green(checkout: Checkout) -> None:
-    checkout.write("one.py", PASSING)
-
-    done = checkout.run("soak", "--times", "1", "one")
-
-    assert (done.returncode, last_line(done)) == (0, "1 passed, 0 failed")
+    green = checkout.run("soak", "--times", "1", "one")
+    assert (green.returncode, last_line(green)) == (0, "2 passed, 0 failed")

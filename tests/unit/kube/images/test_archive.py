@@ -37,60 +37,38 @@ def written(tmp_path: Path, layer: Path, **options: Any) -> dict[str, bytes]:
         return {member.name: content.read() for member in tar if (content := tar.extractfile(member))}
 
 
-def config_of(members: dict[str, bytes]) -> Any:
-    [manifest] = json.loads(members["manifest.json"])
-    return json.loads(members[manifest["Config"]])
-
-
-def test_the_manifest_names_configuration_tags_and_layer(tmp_path: Path, layer: Path) -> None:
-    members = written(tmp_path, layer)
+def test_an_image_is_its_manifest_a_configuration_by_its_digest_and_the_layer_as_it_was(
+    tmp_path: Path, layer: Path
+) -> None:
+    members = written(tmp_path, layer, start=Start(command=("/pause",)))
 
     [manifest] = json.loads(members["manifest.json"])
+    content = members[manifest["Config"]]
     assert manifest["RepoTags"] == ["mpirt-test/busybox:dev", "mpirt-test/busybox:0123456789ab"]
-    assert manifest["Layers"] == ["layer.tar"]
+    assert (manifest["Config"], manifest["Layers"]) == (f"{digest(content)}.json", ["layer.tar"])
     assert set(members) == {"manifest.json", manifest["Config"], "layer.tar"}
-
-
-def test_the_layer_is_the_root_file_system_as_it_was(tmp_path: Path, layer: Path) -> None:
-    assert written(tmp_path, layer)["layer.tar"] == layer.read_bytes()
-
-
-def test_the_configuration_is_named_after_its_digest(tmp_path: Path, layer: Path) -> None:
-    members = written(tmp_path, layer)
-
-    [manifest] = json.loads(members["manifest.json"])
-    digest = hashlib.sha256(members[manifest["Config"]]).hexdigest()
-    assert manifest["Config"] == f"{digest}.json"
-
-
-def test_the_configuration_holds_the_digest_of_the_layer(tmp_path: Path, layer: Path) -> None:
-    config = config_of(written(tmp_path, layer))
-
-    digest = hashlib.sha256(layer.read_bytes()).hexdigest()
-    assert config["rootfs"] == {"type": "layers", "diff_ids": [f"sha256:{digest}"]}
-
-
-def test_the_configuration_says_what_it_runs_on_and_what_it_runs(tmp_path: Path, layer: Path) -> None:
-    config = config_of(written(tmp_path, layer, start=Start(command=("/pause",))))
-
+    assert members["layer.tar"] == layer.read_bytes()
+    config = json.loads(content)
+    assert config["rootfs"] == {"type": "layers", "diff_ids": [f"sha256:{digest(layer.read_bytes())}"]}
     assert (config["os"], config["architecture"]) == ("linux", "amd64")
-    assert config["config"]["Cmd"] == ["/pause"]
-
-
-def test_a_container_finds_programs_without_a_profile(tmp_path: Path, layer: Path) -> None:
-    config = config_of(written(tmp_path, layer))
-
-    assert config["config"]["Env"] == ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]
+    # A container finds programs without a profile.
+    path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    assert config["config"] == {"Cmd": ["/pause"], "Env": [path]}
 
 
 def test_a_container_starts_as_the_image_says(tmp_path: Path, layer: Path) -> None:
     start = Start(command=(), entrypoint=("/bin/install",), user="65532:65532", path="/bin")
 
-    assert config_of(written(tmp_path, layer, start=start))["config"] == {
-        "Entrypoint": ["/bin/install"],
-        "Env": ["PATH=/bin"],
-        "User": "65532:65532",
-    }
+    members = written(tmp_path, layer, start=start)
+
+    [config] = [
+        json.loads(content) for name, content in members.items() if name not in ("manifest.json", "layer.tar")
+    ]
+    assert config["config"] == {"Entrypoint": ["/bin/install"], "Env": ["PATH=/bin"], "User": "65532:65532"}
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def test_the_same_image_is_the_same_file(tmp_path: Path, layer: Path) -> None:
@@ -121,12 +99,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_former_archives_of_the_same_image_are_outdated() -> None:
-    entries = [f"mpich-{NEW}.tar", f"mpich-{OLD}.tar"]
-
-    assert store.former("mpich", NEW, entries) == [f"mpich-{OLD}.tar"]
-
-
 @pytest.mark.parametrize(
     "entry",
     [
@@ -142,46 +114,31 @@ def test_nothing_else_is_outdated(entry: str) -> None:
     assert store.former("mpich", NEW, [entry]) == []
 
 
-def test_removing_former_archives_leaves_the_new_one(cache: Path) -> None:
-    for key in (NEW, OLD):
-        (cache / f"mpich-{key}.tar").write_bytes(b"tar")
-
-    store.remove_former("mpich", NEW)
-
-    assert [path.name for path in cache.iterdir()] == [f"mpich-{NEW}.tar"]
-
-
-def test_an_image_is_found_by_its_key_only(cache: Path) -> None:
-    (cache / f"mpich-{OLD}.tar").write_bytes(b"tar")
-
+def test_an_image_is_found_by_its_key_and_former_ones_are_removed(cache: Path) -> None:
+    (cache / f"mpich-{OLD}.tar").write_bytes(b"old")
     assert store.find("mpich", NEW) is None
-
-
-def test_a_found_image_says_how_large_it_is_and_what_it_is_called(cache: Path) -> None:
     (cache / f"mpich-{NEW}.tar").write_bytes(b"tar")
 
     found = store.find("mpich", NEW)
+    store.remove_former("mpich", NEW)
 
     assert found is not None
     assert (found.name, found.key, found.size) == ("mpich", NEW, 3)
     assert found.references == ("mpirt-test/mpich:dev", f"mpirt-test/mpich:{NEW}")
+    assert [path.name for path in cache.iterdir()] == [f"mpich-{NEW}.tar"]
 
 
-def test_the_listing_has_every_image_though_none_is_built(cache: Path) -> None:
+def test_the_listing_has_every_image_and_says_which_is_built(cache: Path) -> None:
     rows = store.listing()
 
     images = ["busybox", "controller", "deepspeed", "horovod", "mpich", "openmpi4", "openmpi5", "runtime"]
     assert [row.name for row in rows] == images
     assert {(row.is_cached, row.size) for row in rows} == {(False, 0)}
 
-
-def test_the_listing_says_which_image_is_built(cache: Path) -> None:
     recipe = RECIPES[-1]
     store.path_of(recipe.name, store.key_of(recipe)).write_bytes(b"tar")
 
-    built = [row for row in store.listing() if row.is_cached]
-
-    assert [(row.name, row.size) for row in built] == [("busybox", 3)]
+    assert [(row.name, row.size) for row in store.listing() if row.is_cached] == [("busybox", 3)]
 
 
 HEADING = "REF TYPE DIGEST SIZE PLATFORMS LABELS"
@@ -211,21 +168,13 @@ class Node:
 
 
 class TestLoad:
-    def test_an_empty_node_gets_the_image(self) -> None:
+    def test_an_empty_node_gets_the_image_and_gets_it_once(self) -> None:
         node = Node()
 
-        load([MPICH], node.ctr)
+        for archives in ([], [MPICH], [MPICH]):
+            load(archives, node.ctr)
 
         assert node.changes == [("import", "/cache/mpich.tar")]
-
-    def test_a_second_call_changes_nothing(self) -> None:
-        node = Node()
-        load([MPICH], node.ctr)
-        node.changes.clear()
-
-        load([MPICH], node.ctr)
-
-        assert node.changes == []
 
     def test_a_new_recipe_replaces_the_former_image(self) -> None:
         node = Node(**{DEV: "sha256:bb", OLD_NAME: "sha256:bb", "sha256:b0": "sha256:bb"})
@@ -233,13 +182,6 @@ class TestLoad:
         load([MPICH], node.ctr)
 
         assert node.present == {DEV: "sha256:aa", NEW_NAME: "sha256:aa", "sha256:a0": "sha256:aa"}
-
-    def test_nothing_to_load_is_nothing_to_do(self) -> None:
-        node = Node()
-
-        load([], node.ctr)
-
-        assert node.changes == []
 
 
 class TestIsLoaded:

@@ -38,11 +38,8 @@ def test_there_is_an_image_for_each_launcher_and_one_without_a_libc() -> None:
     assert IMAGES.keys() == {"busybox", "deepspeed", "horovod", "mpich", "openmpi4", "openmpi5"}
 
 
-def test_a_recipe_is_found_by_its_name() -> None:
+def test_a_recipe_is_found_by_its_name_and_the_one_with_ssh_is_built_only_by_it() -> None:
     assert named("openmpi5") == IMAGES["openmpi5"]
-
-
-def test_the_image_with_ssh_is_built_only_by_its_name() -> None:
     assert named("openmpi4-sshd") in BY_NAME
     assert [recipe.name for recipe in ALL if isinstance(recipe, SshRecipe)] == []
 
@@ -180,35 +177,23 @@ def test_a_key_fits_into_a_file_name_and_a_tag() -> None:
 
 
 @pytest.mark.parametrize(
-    "changed",
+    ("recipe", "files", "machine"),
     [
-        pytest.param(replace(MPI, name="other"), id="name"),
-        pytest.param(replace(MPI, suite="trixie"), id="suite"),
-        pytest.param(replace(MPI, packages=("openmpi-bin", "python3")), id="packages"),
-        pytest.param(replace(MPI, base="extract"), id="base"),
-        pytest.param(replace(MPI, unwanted=("openssh-client",)), id="unwanted packages"),
-        pytest.param(replace(MPI, scratch=SCRATCH), id="scratch build"),
+        pytest.param(replace(MPI, name="other"), FILES, "x86_64", id="name"),
+        pytest.param(replace(MPI, suite="trixie"), FILES, "x86_64", id="suite"),
+        pytest.param(replace(MPI, packages=("openmpi-bin", "python3")), FILES, "x86_64", id="packages"),
+        pytest.param(replace(MPI, base="extract"), FILES, "x86_64", id="base"),
+        pytest.param(replace(MPI, unwanted=("openssh-client",)), FILES, "x86_64", id="unwanted packages"),
+        pytest.param(replace(MPI, scratch=SCRATCH), FILES, "x86_64", id="scratch build"),
+        pytest.param(MPI, {**FILES, "finish.sh": b"false\n"}, "x86_64", id="another content"),
+        pytest.param(MPI, {**FILES, "more.txt": b""}, "x86_64", id="one more file"),
+        pytest.param(MPI, {"finish.sh": b"true\n"}, "x86_64", id="one file less"),
+        pytest.param(MPI, dict(zip(FILES, [*FILES.values()][::-1], strict=True)), "x86_64", id="contents swapped"),
+        pytest.param(MPI, FILES, "aarch64", id="machine"),
     ],
 )
-def test_the_key_changes_with_the_recipe(changed: Recipe) -> None:
-    assert recipe_key(changed, FILES, "x86_64") != recipe_key(MPI, FILES, "x86_64")
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        pytest.param({**FILES, "finish.sh": b"false\n"}, id="another content"),
-        pytest.param({**FILES, "more.txt": b""}, id="one more file"),
-        pytest.param({"finish.sh": b"true\n"}, id="one file less"),
-        pytest.param({"finish.sh": b"rm -rf var\n", "slim.sh": b"true\n"}, id="contents swapped"),
-    ],
-)
-def test_the_key_changes_with_the_files(changed: dict[str, bytes]) -> None:
-    assert recipe_key(MPI, changed, "x86_64") != recipe_key(MPI, FILES, "x86_64")
-
-
-def test_the_key_changes_with_the_machine() -> None:
-    assert recipe_key(MPI, FILES, "aarch64") != recipe_key(MPI, FILES, "x86_64")
+def test_the_key_changes_with(recipe: Recipe, files: dict[str, bytes], machine: str) -> None:
+    assert recipe_key(recipe, files, machine) != recipe_key(MPI, FILES, "x86_64")
 
 
 def test_the_key_of_a_scratch_build_changes_with_its_version() -> None:
@@ -217,11 +202,8 @@ def test_the_key_of_a_scratch_build_changes_with_its_version() -> None:
     assert recipe_key(later, FILES, "x86_64") != recipe_key(SCRATCH, FILES, "x86_64")
 
 
-def test_the_key_of_installed_packages_changes_with_the_requirements() -> None:
+def test_the_key_of_a_program_is_its_content_and_that_of_packages_their_requirements() -> None:
     assert requirements_key(b"idna==3.20", "x86_64") != requirements_key(b"idna==3.21", "x86_64")
-
-
-def test_the_key_of_a_program_is_its_content() -> None:
     assert program_key(b"\x7fELF") == program_key(b"\x7fELF")
     assert program_key(b"\x7fELF") != program_key(b"\x7fELG")
 

@@ -1,4 +1,4 @@
-"""TrainingJobs on a plane without nodes: how they are made, and how one sees what has become of them."""
+"""TrainingJobs: how they are made for a plane without nodes, and how one sees what has become of any."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.ground import Namespace
+from testbed.jobs import Job
 from testbed.kube.wait import until
 from testbed.plane.stages import ENDS, NEVER
 
@@ -22,50 +23,32 @@ WITHIN = 90.0
 """Several times what anything takes."""
 
 
-@dataclass(frozen=True)
-class Training:
+class Training(Job):
     """One TrainingJob in a cluster."""
 
-    namespace: Namespace
-    name: str
-
-    def worker(self, number: int) -> str:
-        return f"{self.name}-worker-{number}"
-
-    def body(self) -> Body:
-        found: Body = self.namespace.kubectl.get(CRDS[0], self.name)
-        return found
-
-    def status(self) -> Body:
-        found: Body = self.body().get("status", {})
-        return found
-
-    def phase(self) -> str:
-        return str(self.status().get("phase", ""))
-
-    def condition(self, kind: str) -> Body:
-        """The condition of that type; empty if there is none."""
-        conditions = self.status().get("conditions", [])
-        return next((each for each in conditions if each["type"] == kind), {})
+    RESOURCE, WITHIN = CRDS[0], WITHIN
 
     def replicas(self) -> int:
         return int(self.body()["spec"]["etReplicaSpecs"]["worker"]["replicas"])
 
     def pods(self, role: str = "worker") -> list[Body]:
-        labels = f"training-job-name={self.name},training-job-role={role}"
-        found: list[Body] = self.namespace.kubectl.get("pods", f"--selector={labels}")
+        found: list[Body] = self.namespace.kubectl.get("pods", f"--selector={self.labels(role)}")
         return found
+
+    def labels(self, role: str = "worker") -> str:
+        """The selector by which Arena finds its pods."""
+        return f"training-job-name={self.name},training-job-role={role}"
 
     def workers(self) -> list[str]:
         """The workers' pods that are there and not on their way out."""
-        return [pod["metadata"]["name"] for pod in self.pods() if "deletionTimestamp" not in pod["metadata"]]
+        return sorted(pod["metadata"]["name"] for pod in self.pods() if "deletionTimestamp" not in pod["metadata"])
 
     def hosts(self) -> list[str]:
         """The hosts in the ConfigMap."""
         return str(self.namespace.kubectl.get("configmap", f"{self.name}-config")["data"]["hostfile"]).split()
 
     def wait_for(self, phase: str) -> None:
-        until(lambda: self.phase() == phase, within=WITHIN, what=f"{phase} of {self.name}", instead=self.around)
+        self.wait_until(lambda status: status.get("phase") == phase, phase)
 
     def scale(self, replicas: int) -> None:
         """As people do it."""
@@ -83,9 +66,11 @@ class Training:
 
     def let_end(self) -> None:
         """The launcher succeeds."""
-        self.namespace.kubectl("annotate", "pods", f"--selector={self._launchers()}", f"{ENDS}=0", "--overwrite")
+        self.namespace.kubectl(
+            "annotate", "pods", f"--selector={self.labels('launcher')}", f"{ENDS}=0", "--overwrite"
+        )
 
-    def around(self) -> Body:
+    def surroundings(self) -> Body:
         """What a test that has waited in vain wants to know."""
         scalers = self.namespace.kubectl.get(",".join(CRDS[1:]))
         return {
@@ -93,9 +78,6 @@ class Training:
             "pods": {pod["metadata"]["name"]: pod["status"].get("phase") for pod in self.pods()},
             "scalers": {each["metadata"]["name"]: each.get("status") for each in scalers},
         }
-
-    def _launchers(self) -> str:
-        return f"training-job-name={self.name},training-job-role=launcher"
 
     def _scaler(self, kind: str, name: str, spec: Mapping[str, Any]) -> Scaler:
         self.namespace.kubectl("create", "--filename=-", stdin=json.dumps(scaler(kind, name, self.name, spec)))
@@ -114,7 +96,7 @@ class Scaler:
         found: Body = self.job.namespace.kubectl.get(f"{PLURALS[self.kind]}.kai.alibabacloud.com", self.name)
         return dict(found.get("status", {}))
 
-    def outcome(self) -> tuple[str, str]:
+    def outcome(self, *, within: float = WITHIN) -> tuple[str, str]:
         """The phase in which it ends, and the message."""
 
         def ended() -> tuple[str, str] | None:
@@ -123,7 +105,7 @@ class Scaler:
                 return None
             return status["phase"], status["conditions"][-1]["message"]
 
-        found = until(ended, within=WITHIN, what=f"the outcome of {self.name}", instead=self.job.around)
+        found = until(ended, within=within, what=f"the outcome of {self.name}", instead=self.job.surroundings)
         assert found is not None
         return found
 
