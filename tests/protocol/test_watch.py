@@ -25,8 +25,8 @@ from mpirt.kubeapi.request.answers import (
 from mpirt.kubeapi.request.dial import Dialer
 from mpirt.kubeapi.request.stream import Address
 from mpirt.kubeapi.watch.link import WatchLink
-from mpirt.kubeapi.watch.listwatch import News, NewsKind
-from mpirt.kubeapi.watch.pods import PodWatch
+from mpirt.kubeapi.watch.listwatch import PodWatch
+from mpirt.kubeapi.watch.news import News, NewsKind
 from tests.apiserver.certificates import HOST
 from tests.apiserver.connection import Exchange
 from tests.apiserver.door import Deaf, PlainText, Slam

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from mpirt import names
-from mpirt.kubeapi.watch.listwatch import News, NewsKind
+from mpirt.kubeapi.watch.news import News, NewsKind
 from mpirt.objects import table, text
 
 if TYPE_CHECKING:

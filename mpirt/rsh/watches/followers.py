@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from mpirt.kubeapi.watch.link import WatchLink
-from mpirt.kubeapi.watch.listwatch import News, NewsKind
+from mpirt.kubeapi.watch.news import News, NewsKind
 from mpirt.rsh.pod.facts import Pod, read_pod
 from mpirt.rsh.session import events
 from mpirt.rsh.watches.podquestions import SETTLES

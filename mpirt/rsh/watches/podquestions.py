@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mpirt.kubeapi.watch.link import WatchLink
-    from mpirt.kubeapi.watch.listwatch import News
+    from mpirt.kubeapi.watch.news import News
     from mpirt.objects import Body
 
     # Gets what is kept of each pod, or why the pods are not known.

@@ -8,8 +8,8 @@ import pytest
 
 from mpirt.errors import PeerError
 from mpirt.kubeapi.request.answers import ConnectionLost
-from mpirt.kubeapi.watch.listwatch import News, NewsKind
-from mpirt.kubeapi.watch.pods import PodWatch
+from mpirt.kubeapi.watch.listwatch import PodWatch
+from mpirt.kubeapi.watch.news import News, NewsKind
 from tests.unit.kubeapi.watches import WATCHING, answer, asked, event, no
 
 FIRST = "?labelSelector=job%3Da&limit=250"

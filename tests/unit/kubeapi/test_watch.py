@@ -9,9 +9,8 @@ import pytest
 
 from mpirt.errors import PeerError
 from mpirt.kubeapi.request.answers import ConnectionLost, Forbidden, NotFound, TimedOut
-from mpirt.kubeapi.watch.lines import RawEvent, WatchLines
-from mpirt.kubeapi.watch.listwatch import News, NewsKind
-from mpirt.kubeapi.watch.pods import PodWatch
+from mpirt.kubeapi.watch.listwatch import PodWatch
+from mpirt.kubeapi.watch.news import News, NewsKind, RawEvent, WatchLines
 from tests.unit.kubeapi.watches import WATCHING, answer, chunk, event, no
 from tests.unit.kubeapi.watches import asked as target
 

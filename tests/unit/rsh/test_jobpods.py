@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpirt.kubeapi.watch.listwatch import News, NewsKind
+from mpirt.kubeapi.watch.news import News, NewsKind
 from mpirt.rsh.pod.jobpods import KeptPods, covers, given_scope, scope_of
 from mpirt.rsh.watches.podquestions import keep_all
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from mpirt.kubeapi.watch.listwatch import News, NewsKind
+from mpirt.kubeapi.watch.news import News, NewsKind
 from mpirt.rsh.watches.podquestions import PodQuestions
 
 if TYPE_CHECKING:
