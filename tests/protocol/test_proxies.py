@@ -11,11 +11,11 @@ from mpirt.errors import ConfigError, PeerError, Unreachable
 from mpirt.kubeapi.access.credentials import PemText, Secret
 from mpirt.kubeapi.access.endpoint import Endpoint
 from mpirt.kubeapi.access.proxies import read_proxy
-from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.access.steps import Deadline, Pending
 from mpirt.kubeapi.request.answers import ConnectionLost, TimedOut, Untrusted
 from mpirt.kubeapi.request.asks import exec_in_pod
 from mpirt.kubeapi.request.dial import Dialer
-from mpirt.kubeapi.request.execs import ExecApi, ExecDial
+from mpirt.kubeapi.request.execs import ExecApi
 from mpirt.kubeapi.request.stream import Address
 from tests.apiserver.certificates import HOST, Authority
 from tests.apiserver.channel import V4
@@ -209,12 +209,12 @@ class TestRefusals:
 
     def test_to_answer_never_makes_a_step_wait(self, apiserver: ApiServer, proxy: Proxy, connect: Connect) -> None:
         proxy.answer = b""
-        dial = ExecDial(connect(through(proxy, apiserver)), ASK, [V4], Deadline(20.0))
+        dial = Pending(connect(through(proxy, apiserver)).upgrade(ASK, [V4], Deadline(20.0)))
 
-        steps = [dial.step() for _ in range(200)]
+        steps = [dial.advance() for _ in range(200)]
         dial.close()
 
-        assert steps == [None] * 200
+        assert steps == [False] * 200
 
     def test_to_be_connected_to(self, apiserver: ApiServer, proxy: Proxy, connect: Connect) -> None:
         url = proxy.url

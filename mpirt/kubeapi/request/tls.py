@@ -1,7 +1,9 @@
 """
-The one TLS configuration there is: always verified.
+TLS with the API server, always verified; through a proxy after a CONNECT, and end to end just the same.
 
-Owns: the SSLContext, loading PEM text into it without leaving a private key on a disk, and TLS on a socket.
+Owns: the one configuration there is, loading PEM text into it without leaving a private key on a disk; TLS on a
+socket; the request to a proxy and what its answer means; TLS inside TLS, where the connection to the proxy is TLS.
+Never waits: what can't go on raises SSLWantReadError or SSLWantWriteError.
 """
 
 from __future__ import annotations
@@ -11,8 +13,15 @@ import socket
 import ssl
 from typing import Protocol
 
-from mpirt.errors import ConfigError
+from mpirt.errors import ConfigError, MpirtError, PeerError, Unreachable, one_line
 from mpirt.kubeapi.access.credentials import Certificate, PemFile, PemText
+from mpirt.kubeapi.access.endpoint import Proxy
+from mpirt.kubeapi.request.answers import ConnectionLost, Untrusted
+from mpirt.kubeapi.request.http1 import ResponseReader, request
+
+_PIECE = 16 * 1024
+_AUTHENTICATE = 407
+_SERVER_ERRORS = 500
 
 
 class TlsSocket(Protocol):
@@ -94,3 +103,208 @@ def _show(context: ssl.SSLContext, certificate: Certificate) -> None:
 def _no_password() -> str:
     """OpenSSL would ask for a password at the terminal otherwise, in the middle of an MPI job."""
     return ""
+
+
+class Tunnel:
+    """A TlsSocket whose handshake begins at the proxy."""
+
+    __slots__ = (
+        "_context",
+        "_outer",
+        "_plain",
+        "_proxy",
+        "_reader",
+        "_request",
+        "_said",
+        "_server_name",
+        "_target",
+        "_tls",
+    )
+
+    def __init__(
+        self,
+        plain: socket.socket,
+        proxy: Proxy,
+        target: str,
+        *,
+        server: tuple[ssl.SSLContext, str],
+        own: ssl.SSLContext | None,
+    ) -> None:
+        """`server` is the TLS context and the name of the API server, `own` the context of an https proxy."""
+        self._plain, self._proxy, self._target = plain, proxy, target
+        self._context, self._server_name = server
+        self._outer: TlsSocket = _Plain(plain) if own is None else wrap(own, plain, proxy.host)
+        self._tls: TlsSocket | None = None
+        self._reader = ResponseReader(body_limit=_PIECE)
+        self._said = b""
+        headers = [("Host", target), ("User-Agent", "mpirt")]
+        if proxy.authorization is not None:
+            headers.append(("Proxy-Authorization", f"Basic {proxy.authorization.reveal()}"))
+        self._request = request("CONNECT", target, headers)
+
+    def do_handshake(self) -> None:
+        """Go on with the proxy, then with the API server."""
+        if self._tls is None:
+            self._reach_proxy()
+            self._ask()
+            self._tls = self._inner()
+        self._tls.do_handshake()
+
+    def read(self, size: int, /) -> bytes:
+        """Bytes of the API server."""
+        return b"" if self._tls is None else self._tls.read(size)
+
+    def write(self, data: bytes, /) -> int:
+        """Bytes to the API server."""
+        return 0 if self._tls is None else self._tls.write(data)
+
+    def fileno(self) -> int:
+        """The descriptor to poll."""
+        return (self._tls or self._outer).fileno()
+
+    def close(self) -> None:
+        """Close the connection to the proxy, and so the one inside it."""
+        (self._tls or self._outer).close()
+
+    def _reach_proxy(self) -> None:
+        try:
+            self._outer.do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLCertVerificationError as error:
+            problem = error.verify_message or error.reason
+            raise Untrusted(f"the proxy {self._proxy.url} is not trusted: {problem}") from error
+        except ssl.SSLError as error:
+            reason = (error.reason or "unknown").replace("_", " ").lower()
+            raise PeerError(f"TLS with the proxy {self._proxy.url} failed: {reason}") from error
+
+    def _ask(self) -> None:
+        while self._request:
+            self._request = self._request[self._outer.write(self._request) :]
+        reader = self._reader
+        while reader.head is None:
+            data = self._outer.read(_PIECE)
+            if not data:
+                raise ConnectionLost(f"the proxy {self._proxy.url} closed the connection without an answer")
+            self._said = self._said or data
+            try:
+                reader.feed(data)
+            except PeerError as error:
+                raise PeerError(f"the proxy {self._proxy.url}: {error}") from error
+        if reader.head.status // 100 != 2:  # noqa: PLR2004  any 2xx opens the tunnel
+            raise self._refusal(reader.head.status)
+        if reader.take() or reader.leftover:
+            raise PeerError(f"the proxy {self._proxy.url} sent bytes before the API server was asked for any")
+
+    def _refusal(self, status: int) -> MpirtError:
+        """What the proxy's refusal means, with its own words as far as they have come."""
+        line = self._said.partition(b"\r\n")[0].decode("latin-1").partition(" ")[2]
+        head, body = self._reader.head, self._reader.take()
+        is_text = head is not None and head.header("content-type").startswith("text/plain")
+        words = one_line(
+            f"({line})" + (f": {body.decode('utf-8', 'replace')}" if is_text and body.strip() else "")
+        )
+        name, origin = f"the proxy {self._proxy.url}", self._proxy.origin
+        if status == _AUTHENTICATE:
+            if self._proxy.authorization is None:
+                return ConfigError(
+                    f"{name} asks for a user and password {words}; put them into the URL in {origin}"
+                )
+            return ConfigError(f"{name} does not accept the user and password in {origin} {words}")
+        if status < _SERVER_ERRORS:
+            return ConfigError(f"{name} refuses to connect to {self._target} {words}; it is named by {origin}")
+        return Unreachable(f"{name} can't connect to {self._target} {words}")
+
+    def _inner(self) -> TlsSocket:
+        if isinstance(self._outer, _Plain):
+            return wrap(self._context, self._plain, self._server_name)
+        return _TlsInTls(self._context, self._outer, self._server_name)
+
+
+class _Plain:
+    """A socket that says as TLS does what it waits for."""
+
+    __slots__ = ("_socket",)
+
+    def __init__(self, plain: socket.socket) -> None:
+        self._socket = plain
+
+    def do_handshake(self) -> None:
+        """There is none."""
+
+    def read(self, size: int, /) -> bytes:
+        try:
+            return self._socket.recv(size)
+        except BlockingIOError:
+            raise ssl.SSLWantReadError from None
+
+    def write(self, data: bytes, /) -> int:
+        try:
+            return self._socket.send(data)
+        except BlockingIOError:
+            raise ssl.SSLWantWriteError from None
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class _TlsInTls:
+    """TLS whose bytes travel inside another TLS connection."""
+
+    __slots__ = ("_incoming", "_outer", "_outgoing", "_taken", "_tls", "_unsent")
+
+    def __init__(self, context: ssl.SSLContext, outer: TlsSocket, name: str) -> None:
+        self._outer = outer
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
+        self._unsent = b""
+        self._taken = 0
+
+    def do_handshake(self) -> None:
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                self._receive()
+            else:
+                self._flush()
+                return
+
+    def read(self, size: int, /) -> bytes:
+        while True:
+            try:
+                return self._tls.read(size)
+            except ssl.SSLWantReadError:
+                self._receive()
+
+    def write(self, data: bytes, /) -> int:
+        """As in TLS on a socket, a write that could not be finished is repeated with the same bytes."""
+        self._taken = self._taken or self._tls.write(data)
+        self._flush()
+        taken, self._taken = self._taken, 0
+        return taken
+
+    def fileno(self) -> int:
+        return self._outer.fileno()
+
+    def close(self) -> None:
+        self._outer.close()
+
+    def _receive(self) -> None:
+        self._flush()
+        try:
+            data = self._outer.read(_PIECE)
+        except ssl.SSLEOFError:
+            data = b""
+        if data:
+            self._incoming.write(data)
+        else:
+            self._incoming.write_eof()
+
+    def _flush(self) -> None:
+        while self._unsent or self._outgoing.pending:
+            self._unsent = self._unsent or self._outgoing.read()
+            self._unsent = self._unsent[self._outer.write(self._unsent) :]

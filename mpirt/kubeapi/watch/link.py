@@ -11,8 +11,7 @@ from mpirt.errors import MpirtError
 from mpirt.kubeapi.access.credentials import Credentials
 from mpirt.kubeapi.access.steps import Clock, Deadline, Pending, Steps, Wait
 from mpirt.kubeapi.request.answers import NOT_ACCEPTED
-from mpirt.kubeapi.request.dial import Dialer
-from mpirt.kubeapi.request.exchange import Kept
+from mpirt.kubeapi.request.dial import Dialer, Kept
 from mpirt.kubeapi.request.stream import TlsStream
 from mpirt.kubeapi.watch.listwatch import PodWatch
 from mpirt.kubeapi.watch.news import News
