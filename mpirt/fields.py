@@ -104,9 +104,9 @@ class Fields:
         if isinstance(value, bool) or not isinstance(value, int):
             raise self.error(name, f"expected a whole number, got {self.shown(value)}")
         if value < least:
-            raise self.error(name, f"must be at least {least}, got {value}")
+            raise self.error(name, f"must be at least {least}, got {self.shown(value)}")
         if value > most:
-            raise self.error(name, f"must be at most {most}, got {value}")
+            raise self.error(name, f"must be at most {most}, got {self.shown(value)}")
         return value
 
     def choice(self, name: str, choices: type[E], default: E) -> E:

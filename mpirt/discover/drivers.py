@@ -127,8 +127,6 @@ class Call(Value):
     patience: Patience
     mark: Mark | None = None
     """What to leave for the calls after it, if it is the first."""
-    has_hosts: bool = False
-    """Whether the job has been found before, so that no pods at all means no hosts."""
 
     def is_over(self) -> None:
         """The calls after it are not the first."""
@@ -158,7 +156,7 @@ def call_by(parent: int, options: Options, environ: Mapping[str, str]) -> Call:
         return Call(Patience(seconds, seconds, enough=1, retries=True))
     mark = Mark(driver, folders(environ))
     if mark.is_there():
-        return Call(Patience(seconds, seconds), has_hosts=True)
+        return Call(Patience(seconds, seconds, has_hosts=True))
     if not mark.can_be_made():
         first -= driver.age
         if first <= 0:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from mpirt import names
-from mpirt.discover.discovery import Pod
+from mpirt.discover.discovery import Criteria, Pod
 from mpirt.errors import SpecError, UsageError
 from mpirt.hosts import Form, parse_count
 from mpirt.values import Value
@@ -110,6 +110,7 @@ class Options(Value):
     first_seconds: float
     """How long the first call of a horovodrun may wait for a host; with 0 no call ever waits."""
     verbose: bool
+    """Whether the user wants to know why workers are left out."""
     after: Selection | None = None
     """Pods of which those that are older than our own have to end first."""
     own: str = ""
@@ -119,6 +120,11 @@ class Options(Value):
     def waits(self) -> bool:
         """Whether it is asked to wait, for workers or for the end of older pods."""
         return bool(self.wait) or self.after is not None
+
+    def criteria(self, environ: Mapping[str, str], own_pod: str) -> Criteria:
+        """What a pod must be to be a host."""
+        container = environ.get(names.CONTAINER_VARIABLE, "")
+        return Criteria(slots=self.slots, revision=self.revision, own_pod=own_pod, container=container)
 
 
 def wants_text(words: Sequence[str]) -> str:
@@ -149,7 +155,7 @@ def read_options(words: Sequence[str], environ: Mapping[str, str]) -> Options:
         seconds=seconds,
         wait_seconds=_seconds("--timeout", timeout) if timeout else DEFAULT_WAIT_SECONDS,
         first_seconds=_first_seconds(environ.get(names.FIRST_VARIABLE, "")),
-        verbose="--verbose" in given,
+        verbose="--verbose" in given or environ.get(names.LOG_VARIABLE) == "debug",
         after=by_selector(given["--after"], origin="--after") if "--after" in given else None,
         own=environ.get(names.POD_VARIABLE, ""),
     )
