@@ -25,6 +25,11 @@ Connect = Callable[[Endpoint], ExecApi]
 ReadPod = Callable[[], JsonObject]
 
 
+def soon() -> Deadline:
+    """More than anything here takes, and less than anybody waits for a test that hangs."""
+    return Deadline(20.0)
+
+
 @dataclass(frozen=True)
 class Said:
     """An error: its type exactly, and its text or a part of it."""

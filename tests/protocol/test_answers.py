@@ -194,14 +194,11 @@ class TestAnswersThatAreNone:
             pytest.param(
                 Raw(b"HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n"), PeerError, "malformed header", id="folded"
             ),
-            pytest.param(Raw(LONG_LINE, Then.HANG), PeerError, "headers are longer", id="endless headers"),
-            pytest.param(Raw(head(100, ()) * 99, Then.HANG), PeerError, "interim answers", id="100 without end"),
             pytest.param(
                 Answer(200, headers=(("Content-Encoding", "br"),)), PeerError, "compressed", id="compressed"
             ),
             pytest.param(Raw(sized("-1"), Then.HANG), PeerError, "not a number", id="length below 0"),
             pytest.param(Raw(sized("5, 6"), Then.HANG), PeerError, "not a number", id="two lengths"),
-            pytest.param(Raw(sized("9" * 13), Then.HANG), PeerError, "larger than", id="terabytes"),
             pytest.param(
                 Raw(head(200, (("Transfer-Encoding", "gzip, chunked"),)), Then.HANG),
                 PeerError,
@@ -215,11 +212,9 @@ class TestAnswersThatAreNone:
                 id="two framings",
             ),
             pytest.param(Raw(CHUNKS + b"zz\r\n", Then.HANG), PeerError, "chunk size is not", id="no chunk size"),
-            pytest.param(Raw(CHUNKS + b"7fffffff\r\n", Then.HANG), PeerError, "larger than", id="a chunk of 2 GB"),
             pytest.param(
                 Raw(CHUNKS + b"2\r\nabcd\r\n", Then.HANG), PeerError, "is longer", id="a chunk overflows"
             ),
-            pytest.param(Raw(CHUNKS + b"0" * 9000, Then.HANG), PeerError, "longer than a line", id="endless size"),
             pytest.param(Answer(200, b'{"kind": "Pod", "meta'), PeerError, "is not JSON", id="truncated JSON"),
             pytest.param(Answer(200, b""), PeerError, "is not JSON", id="empty body"),
             pytest.param(Answer(200, b"[1]"), PeerError, "not an object", id="a list"),

@@ -23,7 +23,7 @@ from tests.apiserver.door import Deaf
 from tests.apiserver.faults import Fault, Hangup, Silence
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
-from tests.protocol.clients import Connect, Rotating, endpoint_of
+from tests.protocol.clients import Connect, Rotating, endpoint_of, soon
 
 if TYPE_CHECKING:
     from mpirt.kubeapi.access.steps import Steps
@@ -88,19 +88,15 @@ class TestAnOpenExec:
 
         assert resumed == [False, True, True]
 
-    def test_takes_the_connection_that_read_the_pod(
-        self, apiserver: ApiServer, api: ExecApi, deadline: Deadline
-    ) -> None:
-        api.get_pod("ml", "w-0", deadline)
+    def test_takes_the_connection_that_read_the_pod(self, apiserver: ApiServer, api: ExecApi) -> None:
+        api.get_pod("ml", "w-0", soon())
 
         opened(dial(api)).stream.close()
 
         assert apiserver.connections == 1
 
-    def test_takes_a_new_connection_where_the_kept_one_breaks(
-        self, apiserver: ApiServer, api: ExecApi, deadline: Deadline
-    ) -> None:
-        api.get_pod("ml", "w-0", deadline)
+    def test_takes_a_new_connection_where_the_kept_one_breaks(self, apiserver: ApiServer, api: ExecApi) -> None:
+        api.get_pod("ml", "w-0", soon())
         apiserver.on("exec", Hangup())
 
         opened(dial(api)).stream.close()
@@ -138,7 +134,7 @@ class TestCredentials:
     def test_may_take_longer_than_the_connection(self, apiserver: ApiServer, connect: Connect) -> None:
         client = connect(endpoint_of(apiserver, Slow(apiserver.token, SHORT)))
 
-        opened(dial(client, SHORT, Deadline(20.0))).stream.close()
+        opened(dial(client, SHORT, soon())).stream.close()
 
     def test_have_the_time_of_the_connection_otherwise(self, apiserver: ApiServer, connect: Connect) -> None:
         client = connect(endpoint_of(apiserver, Slow(apiserver.token, SHORT)))

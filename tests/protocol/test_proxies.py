@@ -23,7 +23,7 @@ from tests.apiserver.pods import pod
 from tests.apiserver.proxy import Proxy
 from tests.apiserver.server import ApiServer
 from tests.promises import promise
-from tests.protocol.clients import Connect, Rotating, Said
+from tests.protocol.clients import Connect, Rotating, Said, soon
 from tests.protocol.execs import Exec
 
 ASK = exec_in_pod("ml", "w-0", container="worker", command=["/bin/sh", "-c", "echo out"])
@@ -53,44 +53,38 @@ def through(proxy: Proxy, server: ApiServer, *, url: str = "", host: str = HOST)
 
 
 class TestATunnel:
-    def test_leads_to_the_server(
-        self, apiserver: ApiServer, proxy: Proxy, connect: Connect, deadline: Deadline
-    ) -> None:
-        found = connect(through(proxy, apiserver)).get_pod("ml", "w-0", deadline)
+    def test_leads_to_the_server(self, apiserver: ApiServer, proxy: Proxy, connect: Connect) -> None:
+        found = connect(through(proxy, apiserver)).get_pod("ml", "w-0", soon())
 
         ((line, headers),) = proxy.asked
         assert found == apiserver.world.get("ml", "w-0")
         assert line == f"CONNECT 127.0.0.1:{apiserver.port} HTTP/1.1"
         assert headers == {"host": f"127.0.0.1:{apiserver.port}", "user-agent": "mpirt"}
 
-    def test_is_asked_for_by_name_which_only_the_proxy_resolves(
-        self, apiserver: ApiServer, proxy: Proxy, deadline: Deadline
-    ) -> None:
+    def test_is_asked_for_by_name_which_only_the_proxy_resolves(self, apiserver: ApiServer, proxy: Proxy) -> None:
         def nobody(host: str, _port: int) -> Sequence[Address]:
             raise OSError(0, f"{host} was looked up")
 
         client = ExecApi(Dialer(through(proxy, apiserver, host="api.example"), look_up=nobody))
-        client.get_pod("ml", "w-0", deadline)
+        client.get_pod("ml", "w-0", soon())
         client.close()
 
         assert proxy.asked[0][0] == f"CONNECT api.example:{apiserver.port} HTTP/1.1"
 
     def test_is_opened_for_a_user_with_a_password(
-        self, apiserver: ApiServer, proxy: Proxy, connect: Connect, deadline: Deadline
+        self, apiserver: ApiServer, proxy: Proxy, connect: Connect
     ) -> None:
-        connect(through(proxy, apiserver, url=proxy.with_user(USER))).get_pod("ml", "w-0", deadline)
+        connect(through(proxy, apiserver, url=proxy.with_user(USER))).get_pod("ml", "w-0", soon())
 
         pair = base64.b64encode(b"me:p@ss-word").decode()
         assert proxy.asked[0][1]["proxy-authorization"] == f"Basic {pair}"
         assert "proxy-authorization" not in apiserver.asked("get")[0].headers
 
-    def test_is_kept_for_the_next_request(
-        self, apiserver: ApiServer, proxy: Proxy, connect: Connect, deadline: Deadline
-    ) -> None:
+    def test_is_kept_for_the_next_request(self, apiserver: ApiServer, proxy: Proxy, connect: Connect) -> None:
         client = connect(through(proxy, apiserver))
 
         for _ in range(3):
-            client.get_pod("ml", "w-0", deadline)
+            client.get_pod("ml", "w-0", soon())
 
         assert len(proxy.asked) == 1
 
@@ -112,28 +106,26 @@ class TestTls:
         of="safety",
         no_cluster="the test cluster has no proxy before it",
     )
-    def test_is_verified_from_end_to_end(
-        self, apiserver: ApiServer, proxy: Proxy, connect: Connect, deadline: Deadline
-    ) -> None:
+    def test_is_verified_from_end_to_end(self, apiserver: ApiServer, proxy: Proxy, connect: Connect) -> None:
         apiserver.identity = apiserver.authority.wrong_ca
         client = connect(through(proxy, apiserver))
 
         error = Said(Untrusted, part="is not the API server that the test's CA vouches for").by(
-            lambda: client.get_pod("ml", "w-0", deadline)
+            lambda: client.get_pod("ml", "w-0", soon())
         )
 
         assert f"through the proxy {proxy.url} is not" in str(error)
         assert apiserver.requests == []
 
     def test_of_the_proxy_is_verified_too(
-        self, apiserver: ApiServer, authority: Authority, connect: Connect, deadline: Deadline
+        self, apiserver: ApiServer, authority: Authority, connect: Connect
     ) -> None:
         proxy = Proxy((HOST, apiserver.port), authority=authority)
         proxy.identity = authority.wrong_name
         client = connect(through(proxy, apiserver, url=proxy.with_user(USER)))
 
         Said(Untrusted, part=f"the proxy {proxy.url} is not trusted: IP address mismatch").by(
-            lambda: client.get_pod("ml", "w-0", deadline)
+            lambda: client.get_pod("ml", "w-0", soon())
         )
         proxy.stop()
 
@@ -184,7 +176,7 @@ class TestRefusals:
         proxy.answer = answer
         client = connect(through(proxy, apiserver))
 
-        error = said.by(lambda: client.get_pod("ml", "w-0", Deadline(20.0)))
+        error = said.by(lambda: client.get_pod("ml", "w-0", soon()))
 
         assert f"the proxy {proxy.url}" in str(error)
         assert apiserver.connections == 0
@@ -194,7 +186,7 @@ class TestRefusals:
         client = connect(through(proxy, apiserver, url=proxy.with_user(USER)))
 
         error = Said(ConfigError, part="does not accept the user and password in HTTPS_PROXY").by(
-            lambda: client.get_pod("ml", "w-0", Deadline(20.0))
+            lambda: client.get_pod("ml", "w-0", soon())
         )
 
         assert "ss-word" not in str(error) + repr(client.dialer.endpoint)
@@ -209,7 +201,7 @@ class TestRefusals:
 
     def test_to_answer_never_makes_a_step_wait(self, apiserver: ApiServer, proxy: Proxy, connect: Connect) -> None:
         proxy.answer = b""
-        dial = Pending(connect(through(proxy, apiserver)).upgrade(ASK, [V4], Deadline(20.0)))
+        dial = Pending(connect(through(proxy, apiserver)).upgrade(ASK, [V4], soon()))
 
         steps = [dial.advance() for _ in range(200)]
         dial.close()
@@ -222,7 +214,7 @@ class TestRefusals:
         proxy.stop()
 
         Said(ConnectionLost, part=f"through the proxy {url}: Connection refused").by(
-            lambda: client.get_pod("ml", "w-0", Deadline(20.0))
+            lambda: client.get_pod("ml", "w-0", soon())
         )
 
 
@@ -235,4 +227,4 @@ class TestAName:
         client = ExecApi(Dialer(endpoint, look_up=nobody))
 
         with pytest.raises(Unreachable, match=r"the proxy's name proxy\.example can't be resolved: Name or serv"):
-            client.get_pod("ml", "w-0", Deadline(20.0))
+            client.get_pod("ml", "w-0", soon())

@@ -131,22 +131,6 @@ class TestTheList:
         assert asked(made, 102.0) == f"{FIRST}&continue=t"
         assert made.receive(page("b"), 102.0)[-1].names == frozenset("ab")
 
-    def test_is_not_asked_for_before_the_server_says_so(self) -> None:
-        made = pods()
-        made.ask(100.0)
-
-        (news,) = made.receive(no(429, b"Retry-After: 7\r\n"), 100.0)
-
-        assert (news.kind, made.due) == (NewsKind.SILENT, 107.0625)
-
-    def test_is_given_up_after_ten_seconds(self) -> None:
-        made = pods()
-        made.ask(100.0)
-
-        (news,) = made.tick(110.0)
-
-        assert str(news.error) == 'could not list pods in namespace "ml": no answer within 10 s'
-
 
 class TestEvents:
     def test_name_the_pod_and_say_as_of_when(self) -> None:
@@ -164,12 +148,6 @@ class TestEvents:
         (news,) = made.eof(200.0)
         assert (news.kind, asked(made, 201.0)) == (NewsKind.SILENT, WATCH.format(12))
         assert made.version == "12"
-
-    def test_that_say_410_mean_a_new_list_and_are_no_news(self) -> None:
-        made = watching("a")
-
-        assert made.receive(event("ERROR", {"kind": "Status", "code": 410}), 101.0) == []
-        assert asked(made, 102.0) == FIRST
 
 
 class TestARefusal:
@@ -209,14 +187,6 @@ class TestALook:
 
         assert (made.asking, made.reusable, made.due, made.interrupt) == (False, False, 101.0, None)
         assert asked(made, 101.0) == FIRST
-
-    def test_does_not_wait_for_a_pause(self) -> None:
-        made = pods()
-        made.failed(ConnectionLost("lost"), 100.0)
-
-        made.look(100.0)
-
-        assert made.due == 100.0
 
     def test_that_follows_another_within_a_second_is_put_off(self) -> None:
         made = watching("a")
@@ -280,20 +250,3 @@ class TestALook:
 
         assert made.eof(101.6) == []
         assert (made.due, asked(made, 102.0), made.interrupt) == (102.0, FIRST, None)
-
-
-class TestAHurry:
-    def test_does_not_wait_for_a_pause(self) -> None:
-        made = pods()
-        made.failed(ConnectionLost("lost"), 100.0)
-
-        made.hurry(100.0)
-
-        assert made.due == 100.0
-
-    def test_leaves_a_watch_alone(self) -> None:
-        made = watching("a")
-
-        made.hurry(101.0)
-
-        assert made.asking
