@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -118,30 +119,16 @@ class TestKubexec:
         assert (done.returncode, "no API server configured" in done.stderr) == (241, True)
         assert (tmp_path / "mpi/kubexec.sh").readlink() == RSH
 
-    @pytest.mark.parametrize(
-        ("make", "problem"),
-        [
-            pytest.param(
-                lambda place: place.write_text("kubectl"),
-                "{} is there already, and not from mpirt; --force replaces it",
-                id="someone else's",
-            ),
-            pytest.param(
-                lambda place: place.mkdir(),
-                "{} is there already, and not from mpirt; --force replaces it",
-                id="a folder",
-            ),
-        ],
-    )
-    def test_without_it_the_ssh_shim_has_to_do(self, tmp_path: Path, make: object, problem: str) -> None:
+    @pytest.mark.parametrize("make", [Path.touch, Path.mkdir], ids=["someone else's", "a folder"])
+    def test_without_it_the_ssh_shim_has_to_do(self, tmp_path: Path, make: Callable[[Path], None]) -> None:
         place = tmp_path / "kubexec.sh"
-        assert callable(make)
         make(place)
 
         done = shims(tmp_path / "bin", "--kubexec", place)
 
         assert done.returncode == 0
-        assert f"mpirt: {problem.format(place)}; horovodrun takes {tmp_path}/bin/ssh instead\n" in done.stderr
+        problem = f"{place} is there already, and not from mpirt; --force replaces it"
+        assert f"mpirt: {problem}; horovodrun takes {tmp_path}/bin/ssh instead\n" in done.stderr
         assert "plm_rsh_agent=mpirt-rsh\n" in done.stdout
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.discover.drivers import Driver, Mark, find_driver, folders
+from mpirt.discover.drivers import Mark, find_driver, folders
+from mpirt.processes import Process
 
-DRIVER = Driver(pid=7, started=1234, age=0.0)
+DRIVER = Process(7, 1, started=1234)
 LOOK = "import os; from mpirt.discover.drivers import find_driver; print(find_driver(os.getppid()))"
 
 
@@ -28,7 +29,7 @@ class TestHorovodrun:
             [sys.executable, "-u", str(script)], capture_output=True, text=True, check=True, timeout=60
         ).stdout.splitlines()
 
-        assert told[1].startswith(f"Driver(pid={told[0]}, started=") is (name == "horovodrun"), told
+        assert told[1].startswith(f"Process(pid={told[0]}, ") is (name == "horovodrun"), told
 
     def test_is_known_as_a_module(self, tmp_path: Path) -> None:
         _process(tmp_path, 60, above=50, words=["sh", "-c", "horovodrun -np 2"])
@@ -63,7 +64,7 @@ class TestTheMark:
     def test_is_of_one_process(self, tmp_path: Path) -> None:
         Mark(DRIVER, [str(tmp_path)]).make()
 
-        assert not Mark(Driver(pid=7, started=1235, age=0.0), [str(tmp_path)]).is_there()
+        assert not Mark(Process(7, 1, started=1235), [str(tmp_path)]).is_there()
 
     def test_stands_in_a_folder_that_nobody_else_enters(self, tmp_path: Path) -> None:
         Mark(DRIVER, [str(tmp_path)]).make()
