@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -13,8 +12,8 @@ import pytest
 
 from mpirt.cli.launchers import shell_lines
 from tests.promises import promise
+from tests.unit.cli.program import MPIRT, mpirt
 
-MPIRT = Path(sys.executable).with_name("mpirt")
 RSH = Path(sys.executable).with_name("mpirt-rsh")
 
 OPEN_MPI = """\
@@ -24,16 +23,8 @@ export OMPI_MCA_plm_rsh_num_concurrent=128
 """
 
 
-def shims(*words: str | Path, program: str | Path = MPIRT, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [program, "shims", *words],
-        check=False,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, **env},
-    )
+def shims(*words: str | Path, program: Path = MPIRT, **environ: str) -> subprocess.CompletedProcess[str]:
+    return mpirt("shims", *words, program=program, **environ)
 
 
 def ended(done: subprocess.CompletedProcess[str], code: int, complaint: str) -> bool:

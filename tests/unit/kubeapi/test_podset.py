@@ -41,6 +41,15 @@ def listed(*names: str, jitter: float = 0.0) -> PodWatch:
     return made
 
 
+def halfway(*, jitter: float = 0.0) -> PodWatch:
+    """One that has a page with "a" and asks for the next one."""
+    made = pods(jitter=jitter)
+    made.ask(100.0)
+    made.receive(page("a", after="t"), 100.0)
+    made.ask(100.0)
+    return made
+
+
 def watching(*names: str) -> PodWatch:
     """One whose watch has begun at 100.0."""
     made = listed(*names)
@@ -89,10 +98,7 @@ class TestTheList:
         assert told(made.receive(page(), 100.0)) == [(NewsKind.LISTED, "", "7")]
 
     def test_begins_anew_when_its_token_expires(self) -> None:
-        made = pods(jitter=1.0)
-        made.ask(100.0)
-        made.receive(page("a", after="t"), 100.0)
-        made.ask(100.0)
+        made = halfway(jitter=1.0)
 
         assert made.receive(no(410), 101.0) == []
         assert (made.due, asked(made, 102.0)) == (101.25, FIRST)
@@ -109,10 +115,7 @@ class TestTheList:
         assert news == [[]] * 5 + [[NewsKind.SILENT]]
 
     def test_that_goes_round_in_a_circle_begins_anew(self) -> None:
-        made = pods()
-        made.ask(100.0)
-        made.receive(page("a", after="t"), 100.0)
-        made.ask(100.0)
+        made = halfway()
 
         (news,) = made.receive(page("b", after="t"), 100.0)
 
@@ -120,10 +123,7 @@ class TestTheList:
         assert asked(made, 101.0) == FIRST
 
     def test_goes_on_with_the_page_that_was_lost(self) -> None:
-        made = pods()
-        made.ask(100.0)
-        made.receive(page("a", after="t"), 100.0)
-        made.ask(100.0)
+        made = halfway()
 
         (news,) = made.failed(ConnectionLost("lost"), 101.0)
 
@@ -169,10 +169,7 @@ class TestARefusal:
         assert (news.kind, made.due, asked(made, 160.0)) == (NewsKind.REFUSED, 160.0, FIRST)
 
     def test_of_a_token_begins_the_list_anew(self) -> None:
-        made = pods()
-        made.ask(100.0)
-        made.receive(page("a", after="t"), 100.0)
-        made.ask(100.0)
+        made = halfway()
 
         (news,) = made.receive(no(400), 100.0)
 
@@ -229,10 +226,7 @@ class TestALook:
         assert (made.tick(101.0), asked(made, 101.0)) == ([], FIRST)
 
     def test_during_a_list_that_fails_is_answered_by_one_from_the_start(self) -> None:
-        made = pods()
-        made.ask(100.0)
-        made.receive(page("a", after="t"), 100.0)
-        made.ask(100.0)
+        made = halfway()
         made.look(100.5)
 
         made.failed(ConnectionLost("lost"), 100.6)
