@@ -12,7 +12,7 @@ from mpirt.kubeapi.request.dial import Dialer
 from mpirt.kubeapi.request.execs import ExecApi
 from tests.apiserver.certificates import Authority
 from tests.apiserver.server import ApiServer
-from tests.protocol.clients import Connect, ReadPod, endpoint_of, soon
+from tests.protocol.clients import Connect, ReadPod, endpoint_of, reading
 
 
 @pytest.fixture(scope="session")
@@ -69,4 +69,4 @@ def api(endpoint: Endpoint, connect: Connect) -> ExecApi:
 @pytest.fixture
 def read_pod(api: ExecApi) -> ReadPod:
     """Reads the pod w-0."""
-    return lambda: api.get_pod("ml", "w-0", soon())
+    return reading(api)

@@ -7,8 +7,6 @@ import socket
 import pytest
 
 from mpirt.errors import PeerError, Refused
-from mpirt.kubeapi.access.credentials import PemText, Secret
-from mpirt.kubeapi.access.endpoint import Endpoint
 from mpirt.kubeapi.access.steps import Deadline
 from mpirt.kubeapi.request import asks
 from mpirt.kubeapi.request.answers import ConnectionLost, NotFound, Rejected, TimedOut, Unauthorized
@@ -31,7 +29,7 @@ from tests.apiserver.faults import (
 )
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
-from tests.protocol.clients import Connect, ReadPod, Rotating, Said, endpoint_of, soon
+from tests.protocol.clients import Connect, ReadPod, Rotating, Said, endpoint_of, reading, soon
 
 # Long enough for a loopback connection with TLS on a busy machine, and short enough to wait for.
 SHORT = 0.4
@@ -68,7 +66,7 @@ class TestOneRequest:
         apiserver.base_path = "/k8s/clusters/c-1"
         apiserver.world.put(pod("w-0"))
 
-        connect(endpoint_of(apiserver)).get_pod("ml", "w-0", soon())
+        reading(connect(endpoint_of(apiserver)))()
 
         (request,) = apiserver.asked("get")
         assert request.path == "/k8s/clusters/c-1/api/v1/namespaces/ml/pods/w-0"
@@ -151,31 +149,25 @@ class TestTheDoor:
         apiserver.world.put(pod("w-0"))
         # As IPv6 is where there is none: no family has this number.
         addresses = [Address(99, ("::1", 6443, 0, 0)), Address(socket.AF_INET, ("127.0.0.1", apiserver.port))]
-        client = Api(Dialer(named(apiserver), look_up=lambda _host, _port: addresses))
+        client = Api(Dialer(endpoint_of(apiserver, host="localhost"), look_up=lambda _host, _port: addresses))
 
-        found = client.get_pod("ml", "w-0", soon())
+        found = reading(client)()
         client.close()
 
         assert found["kind"] == "Pod"
 
     def test_no_address_that_this_machine_has_a_family_for(self, apiserver: ApiServer) -> None:
         lacking = Address(99, ("::1", 6443, 0, 0))
-        client = Api(Dialer(named(apiserver), look_up=lambda _host, _port: [lacking]))
+        client = Api(Dialer(endpoint_of(apiserver, host="localhost"), look_up=lambda _host, _port: [lacking]))
 
         with pytest.raises(ConnectionLost, match="Address family not supported by protocol"):
-            client.get_pod("ml", "w-0", soon())
+            reading(client)()
 
     def test_no_server_listens(self, apiserver: ApiServer, read_pod: ReadPod) -> None:
         apiserver.stop()
 
         with pytest.raises(ConnectionLost, match=r"the API server at 127\.0\.0\.1:\d+: Connection refused"):
             read_pod()
-
-
-def named(server: ApiServer) -> Endpoint:
-    """The server by a name, which has to be looked up."""
-    ca = PemText(Secret(server.authority.ca), "the test's CA")
-    return Endpoint(host="localhost", port=server.port, ca=ca, source=Rotating(server.token), origin="the test")
 
 
 class TestTheDeadline:
@@ -293,7 +285,7 @@ class TestWhoWeAre:
         source = Rotating("stale", apiserver.token)
         apiserver.world.put(pod("w-0"))
 
-        connect(endpoint_of(apiserver, source)).get_pod("ml", "w-0", soon())
+        reading(connect(endpoint_of(apiserver, source)))()
 
         assert [request.headers["authorization"] for request in apiserver.asked("get")] == [
             "Bearer stale",
@@ -304,14 +296,14 @@ class TestWhoWeAre:
         source = Rotating("stale", "staler", apiserver.token)
 
         with pytest.raises(Unauthorized) as caught:
-            connect(endpoint_of(apiserver, source)).get_pod("ml", "w-0", soon())
+            reading(connect(endpoint_of(apiserver, source)))()
 
         assert len(apiserver.asked("get")) == 2
         assert "stale" not in str(caught.value)
 
     def test_the_same_token_is_not_tried_twice(self, apiserver: ApiServer, connect: Connect) -> None:
         with pytest.raises(Unauthorized):
-            connect(endpoint_of(apiserver, Rotating("wrong"))).get_pod("ml", "w-0", soon())
+            reading(connect(endpoint_of(apiserver, Rotating("wrong"))))()
 
         assert len(apiserver.asked("get")) == 1
 
@@ -319,6 +311,6 @@ class TestWhoWeAre:
         source = Rotating("")
 
         with pytest.raises(Refused):
-            connect(endpoint_of(apiserver, source)).get_pod("ml", "w-0", soon())
+            reading(connect(endpoint_of(apiserver, source)))()
 
         assert "authorization" not in apiserver.asked("get")[0].headers

@@ -23,7 +23,7 @@ from tests.apiserver.pods import pod
 from tests.apiserver.proxy import Proxy
 from tests.apiserver.server import ApiServer
 from tests.promises import promise
-from tests.protocol.clients import Connect, Rotating, Said, soon
+from tests.protocol.clients import Connect, Rotating, Said, reading, soon
 from tests.protocol.execs import Exec
 
 ASK = exec_in_pod("ml", "w-0", container="worker", command=["/bin/sh", "-c", "echo out"])
@@ -54,7 +54,7 @@ def through(proxy: Proxy, server: ApiServer, *, url: str = "", host: str = HOST)
 
 class TestATunnel:
     def test_leads_to_the_server(self, apiserver: ApiServer, proxy: Proxy, connect: Connect) -> None:
-        found = connect(through(proxy, apiserver)).get_pod("ml", "w-0", soon())
+        found = reading(connect(through(proxy, apiserver)))()
 
         ((line, headers),) = proxy.asked
         assert found == apiserver.world.get("ml", "w-0")
@@ -66,7 +66,7 @@ class TestATunnel:
             raise OSError(0, f"{host} was looked up")
 
         client = ExecApi(Dialer(through(proxy, apiserver, host="api.example"), look_up=nobody))
-        client.get_pod("ml", "w-0", soon())
+        reading(client)()
         client.close()
 
         assert proxy.asked[0][0] == f"CONNECT api.example:{apiserver.port} HTTP/1.1"
@@ -74,7 +74,7 @@ class TestATunnel:
     def test_is_opened_for_a_user_with_a_password(
         self, apiserver: ApiServer, proxy: Proxy, connect: Connect
     ) -> None:
-        connect(through(proxy, apiserver, url=proxy.with_user(USER))).get_pod("ml", "w-0", soon())
+        reading(connect(through(proxy, apiserver, url=proxy.with_user(USER))))()
 
         pair = base64.b64encode(b"me:p@ss-word").decode()
         assert proxy.asked[0][1]["proxy-authorization"] == f"Basic {pair}"
@@ -84,7 +84,7 @@ class TestATunnel:
         client = connect(through(proxy, apiserver))
 
         for _ in range(3):
-            client.get_pod("ml", "w-0", soon())
+            reading(client)()
 
         assert len(proxy.asked) == 1
 
@@ -110,9 +110,7 @@ class TestTls:
         apiserver.identity = apiserver.authority.wrong_ca
         client = connect(through(proxy, apiserver))
 
-        error = Said(Untrusted, part="is not the API server that the test's CA vouches for").by(
-            lambda: client.get_pod("ml", "w-0", soon())
-        )
+        error = Said(Untrusted, part="is not the API server that the test's CA vouches for").by(reading(client))
 
         assert f"through the proxy {proxy.url} is not" in str(error)
         assert apiserver.requests == []
@@ -124,9 +122,7 @@ class TestTls:
         proxy.identity = authority.wrong_name
         client = connect(through(proxy, apiserver, url=proxy.with_user(USER)))
 
-        Said(Untrusted, part=f"the proxy {proxy.url} is not trusted: IP address mismatch").by(
-            lambda: client.get_pod("ml", "w-0", soon())
-        )
+        Said(Untrusted, part=f"the proxy {proxy.url} is not trusted: IP address mismatch").by(reading(client))
         proxy.stop()
 
         assert proxy.asked == []
@@ -176,7 +172,7 @@ class TestRefusals:
         proxy.answer = answer
         client = connect(through(proxy, apiserver))
 
-        error = said.by(lambda: client.get_pod("ml", "w-0", soon()))
+        error = said.by(reading(client))
 
         assert f"the proxy {proxy.url}" in str(error)
         assert apiserver.connections == 0
@@ -185,9 +181,7 @@ class TestRefusals:
         proxy.answer = refusal(b"407 Proxy Authentication Required")
         client = connect(through(proxy, apiserver, url=proxy.with_user(USER)))
 
-        error = Said(ConfigError, part="does not accept the user and password in HTTPS_PROXY").by(
-            lambda: client.get_pod("ml", "w-0", soon())
-        )
+        error = Said(ConfigError, part="does not accept the user and password in HTTPS_PROXY").by(reading(client))
 
         assert "ss-word" not in str(error) + repr(client.dialer.endpoint)
 
@@ -213,9 +207,7 @@ class TestRefusals:
         client = connect(through(proxy, apiserver))
         proxy.stop()
 
-        Said(ConnectionLost, part=f"through the proxy {url}: Connection refused").by(
-            lambda: client.get_pod("ml", "w-0", soon())
-        )
+        Said(ConnectionLost, part=f"through the proxy {url}: Connection refused").by(reading(client))
 
 
 class TestAName:
@@ -227,4 +219,4 @@ class TestAName:
         client = ExecApi(Dialer(endpoint, look_up=nobody))
 
         with pytest.raises(Unreachable, match=r"the proxy's name proxy\.example can't be resolved: Name or serv"):
-            client.get_pod("ml", "w-0", soon())
+            reading(client)()
