@@ -76,12 +76,11 @@ def proxy_context(authority: PemFile | PemText | None) -> ssl.SSLContext:
 
 
 def _trust(context: ssl.SSLContext, authority: PemFile | PemText) -> None:
-    where = f"{authority.field} {authority.path}" if isinstance(authority, PemFile) else authority.field
     try:
         # Bundles may carry comments in any language; the certificates between them are ASCII.
         context.load_verify_locations(cadata=authority.read().encode("ascii", "ignore").decode())
     except (ssl.SSLError, ValueError) as error:
-        raise ConfigError(f"{where} is not a CA certificate in PEM form") from error
+        raise ConfigError(f"{authority.origin} is not a CA certificate in PEM form") from error
 
 
 def _show(context: ssl.SSLContext, certificate: Certificate) -> None:
