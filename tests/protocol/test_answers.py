@@ -50,12 +50,7 @@ class TestAnswersThatAreANo:
             pytest.param(Status(409, "Conflict", "it is"), Rejected, f"{REJECTS} (409): it is", id="409"),
             pytest.param(Status(410, "Expired", "old"), Expired, "the list is out of date (410): old", id="410"),
             pytest.param(Status(429, "", "slow down"), Overloaded, f"{BUSY} (429): slow down", id="429"),
-            pytest.param(
-                Text(500, 'no "worker"'),
-                ServerFailed,
-                'the API server failed (500): no "worker"',
-                id="500",
-            ),
+            (Text(500, 'no "worker"'), ServerFailed, 'the API server failed (500): no "worker"'),
             pytest.param(replace(PAGE, status=502), Overloaded, f"{BUSY} (502)", id="502"),
             pytest.param(replace(PAGE, status=503), Overloaded, f"{BUSY} (503)", id="503"),
             pytest.param(replace(PAGE, status=504), Overloaded, f"{BUSY} (504)", id="504"),
@@ -145,29 +140,18 @@ class TestAnswersThatAreNone:
             pytest.param(Hangup(), ConnectionLost, "closed the connection without an answer", id="hangs up"),
             pytest.param(Hangup(Then.RESET), ConnectionLost, "the API server at 127.0.0.1", id="resets"),
             pytest.param(Raw(b"HTTP/1.1 2"), ConnectionLost, "in the middle of its answer", id="half a status"),
-            pytest.param(
-                Raw(sized("99") + b'{"'), ConnectionLost, "in the middle of its answer", id="half a body"
-            ),
+            (Raw(sized("99") + b'{"'), ConnectionLost, "in the middle of its answer"),
             pytest.param(Chunked((b'{"ki',), Then.CLOSE), ConnectionLost, "in the middle", id="no last chunk"),
             pytest.param(Raw(b"SSH-2.0-OpenSSH\r\n", Then.HANG), PeerError, "is not HTTP", id="another protocol"),
             pytest.param(Raw(b"\x00\xff" * 99, Then.HANG), PeerError, "is not HTTP", id="noise"),
             pytest.param(Raw(b"HTTP/1.1 20x OK\r\n\r\n"), PeerError, "first line is not HTTP", id="no status"),
             pytest.param(Raw(b"HTTP/1.9 200 OK\r\n\r\n"), PeerError, "first line is not HTTP", id="no version"),
             pytest.param(Raw(b"HTTP/1.1 200 OK\r\nword\r\n\r\n"), PeerError, "malformed header", id="no header"),
-            pytest.param(
-                Raw(b"HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n"), PeerError, "malformed header", id="folded"
-            ),
-            pytest.param(
-                Answer(200, headers=(("Content-Encoding", "br"),)), PeerError, "compressed", id="compressed"
-            ),
+            (Raw(b"HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n"), PeerError, "malformed header"),
+            (Answer(200, headers=(("Content-Encoding", "br"),)), PeerError, "compressed"),
             pytest.param(Raw(sized("-1"), Then.HANG), PeerError, "not a number", id="length below 0"),
             pytest.param(Raw(sized("5, 6"), Then.HANG), PeerError, "not a number", id="two lengths"),
-            pytest.param(
-                Raw(head(200, (("Transfer-Encoding", "gzip, chunked"),)), Then.HANG),
-                PeerError,
-                "framed in a way",
-                id="unknown transfer encoding",
-            ),
+            (Raw(head(200, (("Transfer-Encoding", "gzip, chunked"),)), Then.HANG), PeerError, "framed in a way"),
             pytest.param(
                 Raw(head(200, (("Transfer-Encoding", "chunked"), ("Content-Length", "5"))), Then.HANG),
                 PeerError,
@@ -175,9 +159,7 @@ class TestAnswersThatAreNone:
                 id="two framings",
             ),
             pytest.param(Raw(CHUNKS + b"zz\r\n", Then.HANG), PeerError, "chunk size is not", id="no chunk size"),
-            pytest.param(
-                Raw(CHUNKS + b"2\r\nabcd\r\n", Then.HANG), PeerError, "is longer", id="a chunk overflows"
-            ),
+            (Raw(CHUNKS + b"2\r\nabcd\r\n", Then.HANG), PeerError, "is longer"),
             pytest.param(Answer(200, b'{"kind": "Pod", "meta'), PeerError, "is not JSON", id="truncated JSON"),
             pytest.param(Answer(200, b""), PeerError, "is not JSON", id="empty body"),
             pytest.param(Answer(200, b"[1]"), PeerError, "not an object", id="a list"),

@@ -143,12 +143,7 @@ class TestRefusals:
                 id="400 unscheduled",
             ),
             pytest.param(Text(404, "pod does not exist"), NotFound, "pod does not exist", id="404 of the kubelet"),
-            pytest.param(
-                Text(500, 'container not found ("worker")'),
-                ServerFailed,
-                "container not found",
-                id="500 container",
-            ),
+            (Text(500, 'container not found ("worker")'), ServerFailed, "container not found"),
             pytest.param(Redirect("https://10.0.0.9:10250/exec"), Redirected, "never followed", id="a redirect"),
             pytest.param(Answer(200, b"{}"), PeerError, "does a proxy drop Upgrade headers?", id="200"),
             pytest.param(Hangup(), ConnectionLost, "without an answer", id="hangs up"),

@@ -149,26 +149,12 @@ class TestRefusing:
             pytest.param("w slots=0", "slots: must be at least 1, got 0", id="no slots"),
             pytest.param("w:0", "slots: must be at least 1, got 0", id="no slots in Hydra's form"),
             pytest.param("w max_slots=0", "slots: must be at least 1, got 0", id="limit of nothing"),
-            pytest.param(
-                "w slots=4 max_slots=3",
-                "max_slots: must not be below slots=4, got 3",
-                id="limit below the number",
-            ),
+            ("w slots=4 max_slots=3", "max_slots: must not be below slots=4, got 3"),
             pytest.param("w slots=1 slots=2", "slots: given twice in 'w slots=1 slots=2'", id="twice"),
             pytest.param("w:1 slots=2", "slots: given twice in 'w:1 slots=2'", id="twice in two forms"),
-            pytest.param(
-                "w 4", "host: expected slots=N or max_slots=N after the name, got '4'", id="number alone"
-            ),
-            pytest.param(
-                "w port=22",
-                "host: expected slots=N or max_slots=N after the name, got 'port=22'",
-                id="setting that means nothing here",
-            ),
-            pytest.param(
-                "w slots",
-                "host: expected slots=N or max_slots=N after the name, got 'slots'",
-                id="word alone",
-            ),
+            ("w 4", "host: expected slots=N or max_slots=N after the name, got '4'"),
+            ("w port=22", "host: expected slots=N or max_slots=N after the name, got 'port=22'"),
+            ("w slots", "host: expected slots=N or max_slots=N after the name, got 'slots'"),
         ],
     )
     def test_the_line_and_the_fault_are_named(self, line: str, problem: str) -> None:

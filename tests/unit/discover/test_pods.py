@@ -131,9 +131,7 @@ class TestWhyItIsNotReady:
         [
             pytest.param(unscheduled("Unschedulable"), "Unschedulable", id="no node takes it"),
             pytest.param(unscheduled(), "not scheduled", id="no node yet"),
-            pytest.param(
-                pending(containerStatuses=[waiting("ImagePullBackOff")]), "ImagePullBackOff", id="no image"
-            ),
+            (pending(containerStatuses=[waiting("ImagePullBackOff")]), "ImagePullBackOff"),
             pytest.param(
                 pending(
                     initContainerStatuses=[waiting("CrashLoopBackOff")],
@@ -142,22 +140,10 @@ class TestWhyItIsNotReady:
                 "CrashLoopBackOff",
                 id="an init container fails",
             ),
-            pytest.param(
-                pending(containerStatuses=[waiting("ContainerCreating")]), "ContainerCreating", id="on its way"
-            ),
-            pytest.param(
-                {"conditions": NOT_READY, "containerStatuses": ended("OOMKilled", ready=False)},
-                "OOMKilled",
-                id="its container has ended",
-            ),
-            pytest.param(
-                pending(initContainerStatuses=ended("Completed", ready=True)),
-                "Pending",
-                id="an init container that is done is no reason",
-            ),
-            pytest.param(
-                {"phase": "Failed", "reason": "Evicted", "conditions": NOT_READY}, "Failed: Evicted", id="evicted"
-            ),
+            (pending(containerStatuses=[waiting("ContainerCreating")]), "ContainerCreating"),
+            ({"conditions": NOT_READY, "containerStatuses": ended("OOMKilled", ready=False)}, "OOMKilled"),
+            (pending(initContainerStatuses=ended("Completed", ready=True)), "Pending"),
+            ({"phase": "Failed", "reason": "Evicted", "conditions": NOT_READY}, "Failed: Evicted"),
             pytest.param({"phase": "Succeeded", "conditions": NOT_READY}, "Succeeded", id="done"),
             pytest.param(
                 {"conditions": [condition("Ready", status="False"), condition("ContainersReady")]},

@@ -188,9 +188,7 @@ class TestTrust:
         [
             pytest.param(None, "the system's list of authorities", id="system"),
             pytest.param(PemFile("/ca.crt", "certificate-authority"), "certificate-authority /ca.crt", id="file"),
-            pytest.param(
-                PemText(Secret("x"), "certificate-authority-data"), "certificate-authority-data", id="text"
-            ),
+            (PemText(Secret("x"), "certificate-authority-data"), "certificate-authority-data"),
         ],
     )
     def test_is_put_into_words(self, ca: PemFile | PemText | None, words: str) -> None:

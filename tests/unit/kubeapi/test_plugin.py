@@ -265,9 +265,7 @@ class TestFailures:
             pytest.param({"other": 1}, ": holds neither a token nor a client certificate", id="nothing in it"),
             pytest.param({"clientCertificateData": "c"}, ".clientKeyData: is missing", id="no key"),
             pytest.param({"clientKeyData": "s3cret"}, ".clientCertificateData: is missing", id="no certificate"),
-            pytest.param(
-                {"token": ["s3cret"]}, ".token: expected text, got a list; put it in quotes", id="a list"
-            ),
+            ({"token": ["s3cret"]}, ".token: expected text, got a list; put it in quotes"),
             pytest.param(
                 {"token": "s3cret", "expirationTimestamp": "tomorrow"},
                 ".expirationTimestamp: is not a time as RFC 3339 has it",
@@ -353,13 +351,9 @@ class TestFailures:
                 id="interactive",
             ),
             pytest.param({"args": "x"}, ".args: expected a list, got text", id="args"),
-            pytest.param(
-                {"args": [1]}, ".args[0]: expected text, got a number; put it in quotes", id="an argument"
-            ),
+            ({"args": [1]}, ".args[0]: expected text, got a number; put it in quotes"),
             pytest.param({"env": [{"value": "x"}]}, ".env[0].name: is missing or empty", id="env"),
-            pytest.param(
-                {"provideClusterInfo": "yes"}, ".provideClusterInfo: expected true or false, got text", id="yes"
-            ),
+            ({"provideClusterInfo": "yes"}, ".provideClusterInfo: expected true or false, got text"),
         ],
     )
     def test_of_the_kubeconfig(self, tmp_path: Path, fields: dict[str, Any], said: str) -> None:
