@@ -24,6 +24,8 @@ LABELS = "app=worker"
 # What its launchers may exec in.
 _ALL = "all-workers"
 
+_OF_ONE_NODE = ("nodeName", "hostname", "topologySpreadConstraints")
+
 _LOOKS_EVERY = 5.0
 # et-operator watches pods.
 _SEES_EVERY = 0.5
@@ -102,14 +104,6 @@ def training(namespace: Namespace, count: int) -> Iterator[Workers]:
 
 def _copy(model: Manifest, name: str) -> Manifest:
     """Another pod like this one, for any node."""
-    spec = {
-        key: value
-        for key, value in model["spec"].items()
-        if key not in {"nodeName", "hostname", "topologySpreadConstraints"}
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app": "worker"}},
-        "spec": {**spec, "hostname": name},
-    }
+    spec = {key: value for key, value in model["spec"].items() if key not in _OF_ONE_NODE}
+    metadata = {"name": name, "labels": {"app": "worker"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, "hostname": name}}

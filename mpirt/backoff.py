@@ -6,10 +6,7 @@ Owns: the one back-off of all programs. Pure: it neither waits nor reads a clock
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 # 2**62 exceeds every longest delay, and a float holds the product.
 _MOST_DOUBLINGS = 62

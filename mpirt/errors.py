@@ -10,11 +10,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-TYPE_CHECKING = False  # typing costs every remote command 6 ms; type checkers know the constant by its name
-if TYPE_CHECKING:
-    from typing import ClassVar
-
-
 # Of what others have written.
 _MESSAGE_LIMIT = 256
 
@@ -43,7 +38,7 @@ class ExitCode(IntEnum):
 class MpirtError(Exception):
     """Base of all. The message is one line: what happened, to what, and what to do about it."""
 
-    code: ClassVar[ExitCode] = ExitCode.INTERNAL
+    code = ExitCode.INTERNAL
 
 
 class UsageError(MpirtError):

@@ -82,31 +82,20 @@ class Fields:
 
     def text(self, name: str, default: str = "") -> str:
         """Return the text in a field; the default if it is missing."""
-        value = self.values.get(name)
-        if value is None:
-            return default
-        if not isinstance(value, str):
-            raise self.error(name, f"expected text, got {self.shown(value)}{self.HINT}")
-        return value
+        value = self._of(name, str, "text")
+        return default if value is None else value
 
     def flag(self, name: str) -> bool | None:
         """Return the boolean in a field; None if it is missing."""
-        value = self.values.get(name)
-        if value is not None and not isinstance(value, bool):
-            raise self.error(name, f"expected true or false, got {self.shown(value)}")
-        return value
+        return self._of(name, bool, "true or false")
 
     def number(self, name: str, *, least: int, most: int = MOST) -> int | None:
         """Return the whole number in a field; None if it is missing."""
-        value = self.values.get(name)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise self.error(name, f"expected a whole number, got {self.shown(value)}")
-        if value < least:
-            raise self.error(name, f"must be at least {least}, got {value}")
-        if value > most:
-            raise self.error(name, f"must be at most {most}, got {value}")
+        value = self._of(name, int, "a whole number")
+        if value is not None and value < least:
+            raise self.error(name, f"must be at least {least}, got {self.shown(value)}")
+        if value is not None and value > most:
+            raise self.error(name, f"must be at most {most}, got {self.shown(value)}")
         return value
 
     def choice(self, name: str, choices: type[E], default: E) -> E:
@@ -122,12 +111,15 @@ class Fields:
         return {key: table.text(key) for key in table.values}
 
     def _list(self, name: str) -> list[Any]:
+        return self._of(name, list, "a list") or []
+
+    def _of(self, name: str, kind: type[T], wanted: str) -> T | None:
         value = self.values.get(name)
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            raise self.error(name, f"expected a list, got {self.shown(value)}")
-        return value
+        # For Python true and false are numbers.
+        if value is None or (isinstance(value, kind) and (kind is bool or not isinstance(value, bool))):
+            return value
+        hint = self.HINT if kind is str else ""
+        raise self.error(name, f"expected {wanted}, got {self.shown(value)}{hint}")
 
 
 class ValidFields(Fields):

@@ -8,14 +8,11 @@ every second, so no dataclasses and no regular expressions: docs/architecture.md
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from mpirt.errors import SpecError
 from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 # DNS: labels of at most 63 characters, 253 in all. Underscores are no DNS, but machines are named with them.
 _IN_A_LABEL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"

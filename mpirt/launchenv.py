@@ -1,8 +1,8 @@
 """
 The variables by which launchers are told how to start their daemons.
 
-Owns: which launcher wants which. Three need them: the agent, which refuses what goes wrong without them, `mpirt
-env`, and the controller. The agent reads this file once a worker, so it holds plain tables.
+Owns: which launcher wants which. Three need them: the switchboard, which refuses what goes wrong without them,
+`mpirt env`, and the controller.
 
 Every daemon is to be started by the launcher itself (workers can't start any), and to keep the session that
 started it (else nobody sees it die); then as many sessions must be allowed at a time as there are daemons.
@@ -10,9 +10,7 @@ started it (else nobody sees it die); then as many sessions must be allowed at a
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
 
 # {daemons} is how many are started.
 OPEN_MPI_4: Mapping[str, str] = {

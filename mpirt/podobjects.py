@@ -8,15 +8,12 @@ Each program makes values of its own of the rest: one decides about hosts, one a
 
 from __future__ import annotations
 
-from mpirt.objects import rows, table, text
+from collections.abc import Mapping
+from typing import TypeAlias
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from mpirt.objects import Body, rows, table, text
 
-    from mpirt.objects import Body
-
-    Conditions = Mapping[str, Body]
+Conditions: TypeAlias = Mapping[str, Body]
 
 GPU_SUFFIX = "/gpu"
 """Of a container's limits: nvidia.com/gpu, amd.com/gpu, and whatever else follows them."""

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpirt import names
-from mpirt.discover.answer import criteria_of, hosts_among, is_verbose, remarks
 from mpirt.discover.discovery import Found, Pod, read_pod
 from mpirt.discover.drivers import call_by
 from mpirt.discover.job import job_at_hand, labels_path, own_pod
 from mpirt.discover.options import Options, Selection, read_options, wants_text
-from mpirt.discover.patience import is_final
+from mpirt.discover.patience import hosts_among, is_final, remarks
 from mpirt.errors import ExitCode, MpirtError
 from mpirt.hosts import render
 from mpirt.processes import parent
@@ -74,8 +73,7 @@ def _answer(
 ) -> bytes:
     """Which hosts one call may use."""
     call = call_by(parent(pid), options, environ)
-    verbose = is_verbose(options, environ)
-    said = [_FROM_HERE] if verbose else []
+    said = [_FROM_HERE] if options.verbose else []
     found: Found | MpirtError
     try:
         found = hosts_among(
@@ -83,8 +81,8 @@ def _answer(
             selection,
             namespace=namespace,
             options=options,
-            criteria=criteria_of(options, environ, own_pod(environ)),
-            call=call,
+            criteria=options.criteria(environ, own_pod(environ)),
+            patience=call.patience,
         )
     except MpirtError as error:
         found = error
@@ -93,7 +91,7 @@ def _answer(
     call.is_over()
     if isinstance(found, MpirtError):
         return discovered(found.code, b"", _lines([*said, str(found)]))
-    lines = _lines([*said, *remarks(found, call, verbose=verbose)])
+    lines = _lines([*said, *remarks(found, call.patience, verbose=options.verbose)])
     return discovered(ExitCode.OK, render(found.hosts, options.form).encode(), lines)
 
 

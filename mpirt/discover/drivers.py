@@ -30,21 +30,12 @@ _WORDS = 4
 _MOST_ANCESTORS = 64
 
 
-class Driver(Value):
-    """A horovodrun."""
-
-    pid: int
-    started: int
-    """In ticks since the boot: no other process has both numbers."""
-    age: float
-
-
-def find_driver(parent: int, proc: str = "/proc") -> Driver | None:
+def find_driver(parent: int, proc: str = "/proc") -> Process | None:
     """The nearest horovodrun: this process, or one of its ancestors."""
     for process in _ancestors(parent, proc):
         words = _read(f"{proc}/{process.pid}/cmdline").split(b"\0")[:_WORDS]
         if any(word.rpartition(b"/")[2] == _PROGRAM or word.startswith(_MODULE) for word in words):
-            return Driver(process.pid, process.started, process.age)
+            return process
     return None
 
 
@@ -76,7 +67,7 @@ class Mark:
 
     __slots__ = ("_name", "_places")
 
-    def __init__(self, driver: Driver, folders: Sequence[str]) -> None:
+    def __init__(self, driver: Process, folders: Sequence[str]) -> None:
         """It is left in the first of the folders that can be written."""
         self._name = f"{driver.pid}-{driver.started}"
         self._places = [f"{folder}/mpirt-discover-{os.getuid()}" for folder in folders]
@@ -127,8 +118,6 @@ class Call(Value):
     patience: Patience
     mark: Mark | None = None
     """What to leave for the calls after it, if it is the first."""
-    has_hosts: bool = False
-    """Whether the job has been found before, so that no pods at all means no hosts."""
 
     def is_over(self) -> None:
         """The calls after it are not the first."""
@@ -158,7 +147,7 @@ def call_by(parent: int, options: Options, environ: Mapping[str, str]) -> Call:
         return Call(Patience(seconds, seconds, enough=1, retries=True))
     mark = Mark(driver, folders(environ))
     if mark.is_there():
-        return Call(Patience(seconds, seconds), has_hosts=True)
+        return Call(Patience(seconds, seconds, has_hosts=True))
     if not mark.can_be_made():
         first -= driver.age
         if first <= 0:

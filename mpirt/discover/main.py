@@ -16,13 +16,12 @@ import time
 from collections.abc import Mapping, MutableMapping, Sequence
 
 from mpirt import names
-from mpirt.discover.answer import criteria_of, hosts_among, is_verbose, remarks
 from mpirt.discover.discovery import Found, check_older_have_ended
 from mpirt.discover.drivers import Call, call_by
 from mpirt.discover.job import ApiPods, job_at_hand, job_of_pod, own_pod
 from mpirt.discover.options import Options, read_options, wants_text
 from mpirt.discover.output import Alarm, Progress, say
-from mpirt.discover.patience import ask
+from mpirt.discover.patience import ask, hosts_among, remarks
 from mpirt.errors import ExitCode, MpirtError, internal_error
 from mpirt.hosts import render
 from mpirt.kubeapi.access.endpoint import find_endpoint
@@ -147,16 +146,15 @@ def _hosts(
 ) -> bytes:
     call = call_by(os.getppid(), options, environ)
     alarm.set(call.patience.seconds, spent=spent)
-    verbose = is_verbose(options, environ)
-    if verbose and why:
+    if options.verbose and why:
         say(f"pods from the API server: {why}")
-    progress = Progress(every=verbose)
+    progress = Progress(every=options.verbose)
     try:
         found = _find(options, environ, call, progress, spent=spent)
     finally:
         progress.clear()
         call.is_over()
-    for line in remarks(found, call, verbose=verbose):
+    for line in remarks(found, call.patience, verbose=options.verbose):
         say(line)
     return render(found.hosts, options.form).encode()
 
@@ -167,7 +165,7 @@ def _find(options: Options, environ: Mapping[str, str], call: Call, progress: Pr
     endpoint = find_endpoint(environ)
     namespace = options.namespace or endpoint.namespace
     pods = ApiPods(Api(Dialer(endpoint)), namespace)
-    criteria = criteria_of(options, environ, host)
+    criteria, patience = options.criteria(environ, host), call.patience
 
     def question(deadline: Deadline) -> Found:
         nonlocal selection
@@ -176,10 +174,12 @@ def _find(options: Options, environ: Mapping[str, str], call: Call, progress: Pr
         if options.after is not None:
             check_older_have_ended(pods.select(options.after, deadline), options.own)
         selected = pods.select(selection, deadline)
-        return hosts_among(selected, selection, namespace=namespace, options=options, criteria=criteria, call=call)
+        return hosts_among(
+            selected, selection, namespace=namespace, options=options, criteria=criteria, patience=patience
+        )
 
     return ask(
-        question, call.patience, clock=time.monotonic, sleep=time.sleep, jitter=_jitter, tell=progress.tell,
+        question, patience, clock=time.monotonic, sleep=time.sleep, jitter=_jitter, tell=progress.tell,
         spent=spent,
     )  # fmt: skip
 

@@ -7,10 +7,11 @@ label selectors for each way to name a job, so that the API server does the filt
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from mpirt import names
-from mpirt.discover.discovery import Pod
+from mpirt.discover.discovery import Criteria, Pod
 from mpirt.errors import SpecError, UsageError
 from mpirt.hosts import Form, parse_count
 from mpirt.values import Value
@@ -85,8 +86,9 @@ _WITH_VALUE = (
 )  # fmt: skip
 _FLAGS = ("--verbose", "--help", "--version")
 _SHORT = {"-l": "--selector", "-n": "--namespace", "-v": "--verbose", "-h": "--help"}
-_SELECT = {"--job": by_job, "--statefulset": by_stateful_set, "--selector": by_selector}
-_VARIABLES = {
+_Way: TypeAlias = Callable[..., Selection]
+_SELECT: Mapping[str, _Way] = {"--job": by_job, "--statefulset": by_stateful_set, "--selector": by_selector}
+_VARIABLES: Mapping[str, _Way] = {
     names.JOB_VARIABLE: by_job,
     names.STATEFULSET_VARIABLE: by_stateful_set,
     names.SELECTOR_VARIABLE: by_selector,
@@ -110,6 +112,7 @@ class Options(Value):
     first_seconds: float
     """How long the first call of a horovodrun may wait for a host; with 0 no call ever waits."""
     verbose: bool
+    """Whether the user wants to know why workers are left out."""
     after: Selection | None = None
     """Pods of which those that are older than our own have to end first."""
     own: str = ""
@@ -119,6 +122,11 @@ class Options(Value):
     def waits(self) -> bool:
         """Whether it is asked to wait, for workers or for the end of older pods."""
         return bool(self.wait) or self.after is not None
+
+    def criteria(self, environ: Mapping[str, str], own_pod: str) -> Criteria:
+        """What a pod must be to be a host."""
+        container = environ.get(names.CONTAINER_VARIABLE, "")
+        return Criteria(slots=self.slots, revision=self.revision, own_pod=own_pod, container=container)
 
 
 def wants_text(words: Sequence[str]) -> str:
@@ -140,7 +148,7 @@ def read_options(words: Sequence[str], environ: Mapping[str, str]) -> Options:
     if timeout and "--wait" not in given:
         seconds = _seconds("--timeout", timeout)
     return Options(
-        selection=_selection(given) or _selection_of_variables(environ),
+        selection=_selection(_SELECT, given, "given") or _selection(_VARIABLES, environ, "set"),
         namespace=given.get("--namespace", ""),
         slots=_slots(given.get("--slots")),
         form=_form(given.get("--format", Form.HOROVOD.value)),
@@ -149,7 +157,7 @@ def read_options(words: Sequence[str], environ: Mapping[str, str]) -> Options:
         seconds=seconds,
         wait_seconds=_seconds("--timeout", timeout) if timeout else DEFAULT_WAIT_SECONDS,
         first_seconds=_first_seconds(environ.get(names.FIRST_VARIABLE, "")),
-        verbose="--verbose" in given,
+        verbose="--verbose" in given or environ.get(names.LOG_VARIABLE) == "debug",
         after=by_selector(given["--after"], origin="--after") if "--after" in given else None,
         own=environ.get(names.POD_VARIABLE, ""),
     )
@@ -174,18 +182,12 @@ def _read(words: Iterator[str]) -> Iterator[tuple[str, str]]:
             raise UsageError(f"{word[:80]!r} is not an option of {names.DISCOVER}; see --help")
 
 
-def _selection(given: Mapping[str, str]) -> Selection | None:
-    chosen = [name for name in _SELECT if name in given]
+def _selection(ways: Mapping[str, _Way], texts: Mapping[str, str], how: str) -> Selection | None:
+    """The one way that is taken; an empty option was refused before, an empty variable is none."""
+    chosen = [name for name in ways if texts.get(name)]
     if len(chosen) > 1:
-        raise UsageError(f"{' and '.join(chosen)} are given: which job is meant? Give one of them")
-    return next((_SELECT[name](given[name], origin=name) for name in chosen), None)
-
-
-def _selection_of_variables(environ: Mapping[str, str]) -> Selection | None:
-    chosen = [name for name in _VARIABLES if environ.get(name)]
-    if len(chosen) > 1:
-        raise UsageError(f"{' and '.join(chosen)} are set: which job is meant? Set one of them")
-    return next((_VARIABLES[name](environ[name], origin=name) for name in chosen), None)
+        raise UsageError(f"{' and '.join(chosen)} are {how}: which job is meant? Choose one of them")
+    return next((ways[name](texts[name], origin=name) for name in chosen), None)
 
 
 def _form(text: str) -> Form:

@@ -30,11 +30,8 @@ _TO_SAY_SO = 1.0
 
 
 def say(line: str) -> None:
-    """Write a line of our own at once. There may be no reader."""
-    try:  # noqa: SIM105  contextlib costs half a millisecond
-        os.write(_STDERR, f"{names.DISCOVER}: {line}\n".encode("utf-8", "replace"))
-    except OSError:
-        pass
+    """Write a line of our own at once."""
+    _write(f"{names.DISCOVER}: {line}\n")
 
 
 class Progress:
@@ -73,6 +70,7 @@ def _terminal_width() -> int:
 
 
 def _write(text: str) -> None:
+    """Write at once. There may be no reader."""
     try:  # noqa: SIM105  contextlib costs half a millisecond
         os.write(_STDERR, text.encode("utf-8", "replace"))
     except OSError:

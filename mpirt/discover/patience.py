@@ -1,8 +1,9 @@
 """
-How often and how long to ask.
+How often and how long to ask, and what is said of the answer.
 
-Owns: which answers are good enough, which errors may pass by themselves, the pauses, and the end. Clock, sleep and
-chance are handed in; what is asked is too.
+Owns: which answers are good enough, which errors may pass by themselves, the pauses, and the end; which pods are
+too few to be believed, and the lines about workers that are left out. Clock, sleep and chance are handed in; what
+is asked is too. The same by the API server and by a switchboard.
 
 horovodrun takes a failure of the very first call for the end of the job, and of every later one for a warning,
 after which the hosts stay what they were.
@@ -10,11 +11,12 @@ after which the hosts stay what they were.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mpirt.backoff import Backoff
-from mpirt.discover.discovery import Found
-from mpirt.errors import ConfigError, MpirtError, NotReady, Refused, SpecError, UsageError
+from mpirt.discover.discovery import Criteria, Found, Pod, discover
+from mpirt.discover.options import Options, Selection
+from mpirt.errors import ConfigError, MpirtError, NoPod, NotReady, Refused, SpecError, UsageError
 from mpirt.kubeapi.access.steps import Deadline
 from mpirt.kubeapi.request.answers import Overloaded, TimedOut
 from mpirt.values import Value
@@ -46,6 +48,8 @@ class Patience(Value):
     For how long, from the first of several in a row, a 403 is such an error: a RoleBinding may come a little later
     than its pod, and an API server that has just begun listens before it knows the Roles (kubernetes#121635).
     """
+    has_hosts: bool = False
+    """Whether the job has been found before, so that no pods at all means no hosts."""
 
 
 def ask(
@@ -132,3 +136,31 @@ def missing(found: Found, enough: int) -> str:
     if absent > 0:
         shown.append(f"{absent} not created yet")
     return f"{len(found.hosts)} of {enough} workers are Ready; {', '.join(shown)}"
+
+
+def hosts_among(
+    pods: Sequence[Pod],
+    selection: Selection,
+    *,
+    namespace: str,
+    options: Options,
+    criteria: Criteria,
+    patience: Patience,
+) -> Found:
+    """
+    The hosts among the pods of the selection.
+
+    No pods at all are an empty list only if the job was found before. Raises NoPod, and what discover() does.
+    """
+    if not pods and not patience.has_hosts and (options.wait or options.after is None):
+        raise NoPod(f"{selection.asked}: no pod in namespace {namespace} belongs to it; is the name right?")
+    return discover(pods, criteria, asked=selection.asked)
+
+
+def remarks(found: Found, patience: Patience, *, verbose: bool) -> list[str]:
+    """The lines for stderr."""
+    if verbose:
+        return [f"left out: {each}" for each in found.left_out]
+    if not found.hosts and patience.enough:
+        return [f"no hosts: {missing(found, patience.enough)}"]
+    return []

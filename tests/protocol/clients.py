@@ -13,6 +13,7 @@ from mpirt.kubeapi.access.credentials import Certificate, Credentials, PemText, 
 from mpirt.kubeapi.access.endpoint import Endpoint
 from mpirt.kubeapi.access.steps import Deadline
 from mpirt.kubeapi.request.answers import JsonObject
+from mpirt.kubeapi.request.api import Api
 from mpirt.kubeapi.request.execs import ExecApi
 from tests.apiserver.certificates import HOST, Pem
 from tests.apiserver.server import ApiServer
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 
 Connect = Callable[[Endpoint], ExecApi]
 ReadPod = Callable[[], JsonObject]
+
+
+def soon() -> Deadline:
+    """More than anything here takes, and less than anybody waits for a test that hangs."""
+    return Deadline(20.0)
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,11 @@ class Said:
         assert self.part in message
         assert "\n" not in message
         return caught.value
+
+
+def reading(client: Api) -> ReadPod:
+    """Reads the pod w-0."""
+    return lambda: client.get_pod("ml", "w-0", soon())
 
 
 class _Replaced:

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from mpirt.kubeapi.access.endpoint import Endpoint
-from mpirt.kubeapi.access.steps import Deadline
 from mpirt.kubeapi.request.dial import Dialer
 from mpirt.kubeapi.request.execs import ExecApi
 from tests.apiserver.certificates import Authority
 from tests.apiserver.server import ApiServer
-from tests.protocol.clients import Connect, ReadPod, endpoint_of
+from tests.protocol.clients import Connect, ReadPod, endpoint_of, reading
 
 
 @pytest.fixture(scope="session")
@@ -68,12 +67,6 @@ def api(endpoint: Endpoint, connect: Connect) -> ExecApi:
 
 
 @pytest.fixture
-def read_pod(api: ExecApi, deadline: Deadline) -> ReadPod:
+def read_pod(api: ExecApi) -> ReadPod:
     """Reads the pod w-0."""
-    return lambda: api.get_pod("ml", "w-0", deadline)
-
-
-@pytest.fixture
-def deadline() -> Deadline:
-    """More than anything here takes, and less than anybody waits for a test that hangs."""
-    return Deadline(20.0)
+    return reading(api)

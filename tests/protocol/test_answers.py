@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mpirt.errors import ExitCode, MpirtError, PeerError
@@ -20,115 +22,71 @@ from tests.apiserver.faults import Answer, Bare, Chunked, Fault, Hangup, Raw, Re
 from tests.apiserver.server import ApiServer
 from tests.protocol.clients import ReadPod, Said
 
-COULD_NOT = 'could not read pod "w-0" in namespace "ml": '
+CODES: dict[type[MpirtError], ExitCode] = {
+    **dict.fromkeys((Rejected, Expired), ExitCode.PEER),
+    **dict.fromkeys((Overloaded, ServerFailed), ExitCode.UNREACHABLE),
+    Unauthorized: ExitCode.REFUSED,
+    NotFound: ExitCode.NO_POD,
+}
 MAY_NOT = 'may not read pod "w-0" in namespace "ml": the Role in namespace "ml" must hold get on pods'
-BUSY = f"{COULD_NOT}the API server is overloaded or going away; try again "
-UNKNOWN = (
-    f"{COULD_NOT}the API server does not accept the credentials of the test's kubeconfig; have they expired? "
-)
-HTML = b"<html>no such page, but your token was t0ken</html>"
+BUSY = "the API server is overloaded or going away; try again"
+REJECTS = "the API server rejects the request"
+UNKNOWN = "the API server does not accept the credentials of the test's kubeconfig; have they expired?"
+PAGE = Answer(404, b"<html>no such page, but your token was t0ken</html>", type="text/html")
 
 
 class TestAnswersThatAreANo:
     @pytest.mark.parametrize(
-        ("fault", "said", "code"),
+        ("fault", "error", "said"),
         [
+            pytest.param(Status(400, "BadRequest", "no host"), Rejected, f"{REJECTS} (400): no host", id="400"),
             pytest.param(
-                Status(400, "BadRequest", "does not have a host assigned"),
-                Said(
-                    Rejected,
-                    f"{COULD_NOT}the API server rejects the request (400): does not have a host assigned",
-                ),
-                ExitCode.PEER,
-                id="400",
+                Status(401, "", "Unauthorized"), Unauthorized, f"{UNKNOWN} (401): Unauthorized", id="401"
             ),
-            pytest.param(
-                Status(401, "Unauthorized", "Unauthorized"),
-                Said(Unauthorized, f"{UNKNOWN}(401): Unauthorized"),
-                ExitCode.REFUSED,
-                id="401",
-            ),
-            pytest.param(Bare(401), Said(Unauthorized, f"{UNKNOWN}(401)"), ExitCode.REFUSED, id="401 bare"),
-            pytest.param(
-                Status(403, "Forbidden", "pods is forbidden: User cannot get resource"),
-                Said(Forbidden, f"{MAY_NOT} (the API server says: pods is forbidden: User cannot get resource)"),
-                ExitCode.REFUSED,
-                id="403",
-            ),
-            pytest.param(Bare(403), Said(Forbidden, MAY_NOT), ExitCode.REFUSED, id="403 bare"),
-            pytest.param(
-                Status(404, "NotFound", 'pods "w-0" not found'),
-                Said(NotFound, f'{COULD_NOT}not found (404): pods "w-0" not found'),
-                ExitCode.NO_POD,
-                id="404",
-            ),
-            pytest.param(
-                Text(404, "pod does not exist"),
-                Said(NotFound, f"{COULD_NOT}not found (404): pod does not exist"),
-                ExitCode.NO_POD,
-                id="404 of a kubelet",
-            ),
-            pytest.param(
-                Answer(404, HTML, type="text/html"),
-                Said(NotFound, f"{COULD_NOT}not found (404)"),
-                ExitCode.NO_POD,
-                id="404 page of a load balancer",
-            ),
-            pytest.param(
-                Status(409, "Conflict", "it has been modified"),
-                Said(Rejected, f"{COULD_NOT}the API server rejects the request (409): it has been modified"),
-                ExitCode.PEER,
-                id="409",
-            ),
-            pytest.param(
-                Status(410, "Expired", "too old"),
-                Said(Expired, f"{COULD_NOT}the list is out of date (410): too old"),
-                ExitCode.PEER,
-                id="410",
-            ),
-            pytest.param(
-                Status(429, "TooManyRequests", "slow down"),
-                Said(Overloaded, f"{BUSY}(429): slow down"),
-                ExitCode.UNREACHABLE,
-                id="429",
-            ),
-            pytest.param(
-                Text(500, 'container not found ("worker")'),
-                Said(ServerFailed, f'{COULD_NOT}the API server failed (500): container not found ("worker")'),
-                ExitCode.UNREACHABLE,
-                id="500",
-            ),
-            *[
-                pytest.param(
-                    Answer(code, HTML, type="text/html"),
-                    Said(Overloaded, f"{BUSY}({code})"),
-                    ExitCode.UNREACHABLE,
-                    id=str(code),
-                )
-                for code in (502, 503, 504)
-            ],
-            pytest.param(
-                Answer(201, b"{}"),
-                Said(Rejected, f"{COULD_NOT}the API server rejects the request (201)"),
-                ExitCode.PEER,
-                id="201",
-            ),
+            pytest.param(Bare(401), Unauthorized, f"{UNKNOWN} (401)", id="401 bare"),
+            pytest.param(Status(404, "NotFound", "gone"), NotFound, "not found (404): gone", id="404"),
+            pytest.param(Text(404, "no pod"), NotFound, "not found (404): no pod", id="404 of a kubelet"),
+            pytest.param(PAGE, NotFound, "not found (404)", id="404 page of a load balancer"),
+            pytest.param(Status(409, "Conflict", "it is"), Rejected, f"{REJECTS} (409): it is", id="409"),
+            pytest.param(Status(410, "Expired", "old"), Expired, "the list is out of date (410): old", id="410"),
+            pytest.param(Status(429, "", "slow down"), Overloaded, f"{BUSY} (429): slow down", id="429"),
+            (Text(500, 'no "worker"'), ServerFailed, 'the API server failed (500): no "worker"'),
+            pytest.param(replace(PAGE, status=502), Overloaded, f"{BUSY} (502)", id="502"),
+            pytest.param(replace(PAGE, status=503), Overloaded, f"{BUSY} (503)", id="503"),
+            pytest.param(replace(PAGE, status=504), Overloaded, f"{BUSY} (504)", id="504"),
+            pytest.param(Answer(201, b"{}"), Rejected, f"{REJECTS} (201)", id="201"),
             pytest.param(
                 Status(400, "BadRequest", "two\nlines and \x1b[31mcolour\x07"),
-                Said(Rejected, f"{COULD_NOT}the API server rejects the request (400): two lines and [31mcolour"),
-                ExitCode.PEER,
+                *(Rejected, f"{REJECTS} (400): two lines and [31mcolour"),
                 id="what a terminal would obey",
             ),
         ],
     )
     def test_each_has_its_error_its_code_and_its_line(
-        self, apiserver: ApiServer, read_pod: ReadPod, fault: Fault, said: Said, code: ExitCode
+        self,
+        apiserver: ApiServer,
+        read_pod: ReadPod,
+        fault: Fault,
+        error: type[MpirtError],
+        said: str,
     ) -> None:
         apiserver.on("get", fault)
 
-        error = said.by(read_pod)
+        assert Said(error, f'could not read pod "w-0" in namespace "ml": {said}').by(read_pod).code == CODES[error]
 
-        assert error.code == code
+    @pytest.mark.parametrize(
+        ("fault", "more"),
+        [
+            pytest.param(Status(403, "Forbidden", "no"), " (the API server says: no)", id="403"),
+            pytest.param(Bare(403), "", id="403 bare"),
+        ],
+    )
+    def test_a_missing_right_is_named(
+        self, apiserver: ApiServer, read_pod: ReadPod, fault: Fault, more: str
+    ) -> None:
+        apiserver.on("get", fault)
+
+        assert Said(Forbidden, f"{MAY_NOT}{more}").by(read_pod).code == ExitCode.REFUSED
 
     @pytest.mark.parametrize(
         ("given", "read"),
@@ -182,32 +140,18 @@ class TestAnswersThatAreNone:
             pytest.param(Hangup(), ConnectionLost, "closed the connection without an answer", id="hangs up"),
             pytest.param(Hangup(Then.RESET), ConnectionLost, "the API server at 127.0.0.1", id="resets"),
             pytest.param(Raw(b"HTTP/1.1 2"), ConnectionLost, "in the middle of its answer", id="half a status"),
-            pytest.param(
-                Raw(sized("99") + b'{"'), ConnectionLost, "in the middle of its answer", id="half a body"
-            ),
+            (Raw(sized("99") + b'{"'), ConnectionLost, "in the middle of its answer"),
             pytest.param(Chunked((b'{"ki',), Then.CLOSE), ConnectionLost, "in the middle", id="no last chunk"),
             pytest.param(Raw(b"SSH-2.0-OpenSSH\r\n", Then.HANG), PeerError, "is not HTTP", id="another protocol"),
             pytest.param(Raw(b"\x00\xff" * 99, Then.HANG), PeerError, "is not HTTP", id="noise"),
             pytest.param(Raw(b"HTTP/1.1 20x OK\r\n\r\n"), PeerError, "first line is not HTTP", id="no status"),
             pytest.param(Raw(b"HTTP/1.9 200 OK\r\n\r\n"), PeerError, "first line is not HTTP", id="no version"),
             pytest.param(Raw(b"HTTP/1.1 200 OK\r\nword\r\n\r\n"), PeerError, "malformed header", id="no header"),
-            pytest.param(
-                Raw(b"HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n"), PeerError, "malformed header", id="folded"
-            ),
-            pytest.param(Raw(LONG_LINE, Then.HANG), PeerError, "headers are longer", id="endless headers"),
-            pytest.param(Raw(head(100, ()) * 99, Then.HANG), PeerError, "interim answers", id="100 without end"),
-            pytest.param(
-                Answer(200, headers=(("Content-Encoding", "br"),)), PeerError, "compressed", id="compressed"
-            ),
+            (Raw(b"HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n"), PeerError, "malformed header"),
+            (Answer(200, headers=(("Content-Encoding", "br"),)), PeerError, "compressed"),
             pytest.param(Raw(sized("-1"), Then.HANG), PeerError, "not a number", id="length below 0"),
             pytest.param(Raw(sized("5, 6"), Then.HANG), PeerError, "not a number", id="two lengths"),
-            pytest.param(Raw(sized("9" * 13), Then.HANG), PeerError, "larger than", id="terabytes"),
-            pytest.param(
-                Raw(head(200, (("Transfer-Encoding", "gzip, chunked"),)), Then.HANG),
-                PeerError,
-                "framed in a way",
-                id="unknown transfer encoding",
-            ),
+            (Raw(head(200, (("Transfer-Encoding", "gzip, chunked"),)), Then.HANG), PeerError, "framed in a way"),
             pytest.param(
                 Raw(head(200, (("Transfer-Encoding", "chunked"), ("Content-Length", "5"))), Then.HANG),
                 PeerError,
@@ -215,11 +159,7 @@ class TestAnswersThatAreNone:
                 id="two framings",
             ),
             pytest.param(Raw(CHUNKS + b"zz\r\n", Then.HANG), PeerError, "chunk size is not", id="no chunk size"),
-            pytest.param(Raw(CHUNKS + b"7fffffff\r\n", Then.HANG), PeerError, "larger than", id="a chunk of 2 GB"),
-            pytest.param(
-                Raw(CHUNKS + b"2\r\nabcd\r\n", Then.HANG), PeerError, "is longer", id="a chunk overflows"
-            ),
-            pytest.param(Raw(CHUNKS + b"0" * 9000, Then.HANG), PeerError, "longer than a line", id="endless size"),
+            (Raw(CHUNKS + b"2\r\nabcd\r\n", Then.HANG), PeerError, "is longer"),
             pytest.param(Answer(200, b'{"kind": "Pod", "meta'), PeerError, "is not JSON", id="truncated JSON"),
             pytest.param(Answer(200, b""), PeerError, "is not JSON", id="empty body"),
             pytest.param(Answer(200, b"[1]"), PeerError, "not an object", id="a list"),

@@ -13,25 +13,24 @@ import pytest
 
 from mpirt.errors import ConfigError
 from mpirt.kubeapi.access.endpoint import find_endpoint
-from mpirt.kubeapi.access.steps import Deadline
 from mpirt.kubeapi.request.answers import Unauthorized
 from tests.apiserver.certificates import Pem
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
-from tests.protocol.clients import Connect
+from tests.protocol.clients import Connect, soon
 
 Read = Callable[[dict[str, str]], Any]
 
 
 @pytest.fixture
-def read(apiserver: ApiServer, connect: Connect, deadline: Deadline, tmp_path: Path) -> Read:
+def read(apiserver: ApiServer, connect: Connect, tmp_path: Path) -> Read:
     """Reads the pod w-0 as the environment says."""
     apiserver.world.put(pod("w-0"))
 
     def reader(environ: dict[str, str]) -> Any:
         # A plugin's answers are left where temporary files are.
         endpoint = find_endpoint({"TMPDIR": str(tmp_path), **environ}, service_account=str(tmp_path))
-        found: Any = connect(endpoint).get_pod(endpoint.namespace, "w-0", deadline)
+        found: Any = connect(endpoint).get_pod(endpoint.namespace, "w-0", soon())
         return found["metadata"]["name"]
 
     return reader

@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpirt.errors import PeerError, Unreachable
 from mpirt.kubeapi.access.credentials import Credentials
-from mpirt.kubeapi.access.steps import Deadline, Wait
-from mpirt.kubeapi.request.answers import ConnectionLost, Forbidden, NotFound, TimedOut, Unauthorized, Untrusted
+from mpirt.kubeapi.access.steps import Deadline, Pending, Wait
+from mpirt.kubeapi.request.answers import TimedOut
 from mpirt.kubeapi.request.asks import exec_in_pod
 from mpirt.kubeapi.request.dial import Dialer, by_name
-from mpirt.kubeapi.request.execs import ExecApi, ExecDial, Upgraded
+from mpirt.kubeapi.request.execs import ExecApi, Upgraded
 from mpirt.kubeapi.request.stream import Address
 from tests.apiserver.channel import V4
 from tests.apiserver.door import Deaf
-from tests.apiserver.faults import Fault, Hangup, Silence, Status
+from tests.apiserver.faults import Fault, Hangup, Silence
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
-from tests.protocol.clients import Connect, Rotating, endpoint_of
+from tests.protocol.clients import Connect, Rotating, endpoint_of, soon
 
 if TYPE_CHECKING:
     from mpirt.kubeapi.access.steps import Steps
@@ -52,18 +51,19 @@ def _worker(apiserver: ApiServer) -> None:
     apiserver.world.put(pod("w-0"))
 
 
-def opened(dial: ExecDial) -> Upgraded:
+def opened(dial: Pending[Upgraded]) -> Upgraded:
     """Turn a poll loop until the exec is open."""
-    while (upgraded := dial.step()) is None:
+    while not dial.advance():
         poll = select.poll()
         if dial.fileno() >= 0:
             poll.register(dial.fileno(), dial.wants)
         poll.poll(int(dial.timeout() * 1000) + 1)
-    return upgraded
+    assert dial.result is not None
+    return dial.result
 
 
-def dial(api: ExecApi, seconds: float = 20.0) -> ExecDial:
-    return ExecDial(api, ASK, [V4], Deadline(seconds))
+def dial(api: ExecApi, seconds: float = 20.0, credentials_by: Deadline | None = None) -> Pending[Upgraded]:
+    return Pending(api.upgrade(ASK, [V4], Deadline(seconds), credentials_by))
 
 
 def with_addresses(server: ApiServer, *addresses: tuple[str, int]) -> ExecApi:
@@ -88,19 +88,15 @@ class TestAnOpenExec:
 
         assert resumed == [False, True, True]
 
-    def test_takes_the_connection_that_read_the_pod(
-        self, apiserver: ApiServer, api: ExecApi, deadline: Deadline
-    ) -> None:
-        api.get_pod("ml", "w-0", deadline)
+    def test_takes_the_connection_that_read_the_pod(self, apiserver: ApiServer, api: ExecApi) -> None:
+        api.get_pod("ml", "w-0", soon())
 
         opened(dial(api)).stream.close()
 
         assert apiserver.connections == 1
 
-    def test_takes_a_new_connection_where_the_kept_one_breaks(
-        self, apiserver: ApiServer, api: ExecApi, deadline: Deadline
-    ) -> None:
-        api.get_pod("ml", "w-0", deadline)
+    def test_takes_a_new_connection_where_the_kept_one_breaks(self, apiserver: ApiServer, api: ExecApi) -> None:
+        api.get_pod("ml", "w-0", soon())
         apiserver.on("exec", Hangup())
 
         opened(dial(api)).stream.close()
@@ -138,7 +134,7 @@ class TestCredentials:
     def test_may_take_longer_than_the_connection(self, apiserver: ApiServer, connect: Connect) -> None:
         client = connect(endpoint_of(apiserver, Slow(apiserver.token, SHORT)))
 
-        opened(ExecDial(client, ASK, [V4], Deadline(SHORT), credentials_by=Deadline(20.0))).stream.close()
+        opened(dial(client, SHORT, soon())).stream.close()
 
     def test_have_the_time_of_the_connection_otherwise(self, apiserver: ApiServer, connect: Connect) -> None:
         client = connect(endpoint_of(apiserver, Slow(apiserver.token, SHORT)))
@@ -156,10 +152,10 @@ class TestAStep:
             apiserver.on("exec", fault)
         dialing = dial(api)
 
-        steps = [dialing.step() for _ in range(200)]
+        steps = [dialing.advance() for _ in range(200)]
         dialing.close()
 
-        assert steps == [None] * 200
+        assert steps == [False] * 200
 
     def test_never_waits_for_a_name(self, apiserver: ApiServer) -> None:
         gate = threading.Event()
@@ -170,12 +166,12 @@ class TestAStep:
 
         endpoint = endpoint_of(apiserver, host="localhost")
         dialing = dial(ExecApi(Dialer(endpoint, look_up=slow)))
-        steps = [dialing.step() for _ in range(200)]
+        steps = [dialing.advance() for _ in range(200)]
         gate.set()
 
         opened(dialing).stream.close()
 
-        assert steps == [None] * 200
+        assert steps == [False] * 200
 
     def test_is_due_at_once_at_the_beginning(self, api: ExecApi) -> None:
         dialing = dial(api)
@@ -188,7 +184,7 @@ class TestClosing:
         apiserver.on("exec", Silence())
         dialing = dial(api)
         while not apiserver.asked("exec"):
-            dialing.step()
+            dialing.advance()
         descriptor = dialing.fileno()
 
         dialing.close()
@@ -201,57 +197,3 @@ class TestClosing:
         dial(api).close()
 
         assert apiserver.connections == 0
-
-
-class TestErrors:
-    @pytest.mark.parametrize(
-        ("fault", "error"),
-        [
-            pytest.param(Status(404, "NotFound", 'pods "w-0" not found'), NotFound, id="404"),
-            pytest.param(Status(403, "Forbidden", "no"), Forbidden, id="403"),
-            pytest.param(Status(401, "Unauthorized"), Unauthorized, id="401"),
-            pytest.param(Hangup(), ConnectionLost, id="hangs up"),
-            pytest.param(Status(200), PeerError, id="no upgrade"),
-        ],
-    )
-    def test_are_those_of_a_request_that_waits(
-        self, apiserver: ApiServer, api: ExecApi, fault: Fault, error: type[Exception]
-    ) -> None:
-        apiserver.on("exec", fault, fault)
-        with pytest.raises(error) as waited:
-            api.open_exec(ASK, [V4], Deadline(20.0))
-
-        with pytest.raises(error) as stepped:
-            opened(dial(api))
-
-        assert type(stepped.value) is type(waited.value) is error
-        assert str(stepped.value) == str(waited.value)
-
-    def test_of_the_certificate_are_raised_too(self, apiserver: ApiServer, api: ExecApi) -> None:
-        apiserver.identity = apiserver.authority.expired
-
-        with pytest.raises(Untrusted):
-            opened(dial(api))
-
-    @pytest.mark.parametrize("fault", [pytest.param(None, id="TLS"), pytest.param(Silence(), id="the answer")])
-    def test_silence_ends_with_the_deadline(self, apiserver: ApiServer, api: ExecApi, fault: Fault | None) -> None:
-        if fault is None:
-            apiserver.at_the_door(Deaf())
-        else:
-            apiserver.on("exec", fault)
-
-        with pytest.raises(TimedOut, match=r"did not answer within 0\.4 s"):
-            opened(dial(api, SHORT))
-
-    def test_a_name_that_does_not_resolve_in_time(self, apiserver: ApiServer) -> None:
-        gate = threading.Event()
-
-        def never(_host: str, _port: int) -> Sequence[Address]:
-            gate.wait(20.0)
-            return []
-
-        client = ExecApi(Dialer(endpoint_of(apiserver, host="localhost"), look_up=never))
-
-        with pytest.raises(Unreachable, match=r"name localhost was not resolved within 0\.4 s"):
-            opened(dial(client, SHORT))
-        gate.set()

@@ -7,8 +7,6 @@ import socket
 import pytest
 
 from mpirt.errors import PeerError, Refused
-from mpirt.kubeapi.access.credentials import PemText, Secret
-from mpirt.kubeapi.access.endpoint import Endpoint
 from mpirt.kubeapi.access.steps import Deadline
 from mpirt.kubeapi.request import asks
 from mpirt.kubeapi.request.answers import ConnectionLost, NotFound, Rejected, TimedOut, Unauthorized
@@ -31,7 +29,7 @@ from tests.apiserver.faults import (
 )
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
-from tests.protocol.clients import Connect, ReadPod, Rotating, Said, endpoint_of
+from tests.protocol.clients import Connect, ReadPod, Rotating, Said, endpoint_of, reading, soon
 
 # Long enough for a loopback connection with TLS on a busy machine, and short enough to wait for.
 SHORT = 0.4
@@ -57,20 +55,18 @@ class TestOneRequest:
             "authorization": f"Bearer {apiserver.token}",
         }
 
-    def test_names_are_quoted_into_the_path(self, apiserver: ApiServer, api: Api, deadline: Deadline) -> None:
+    def test_names_are_quoted_into_the_path(self, apiserver: ApiServer, api: Api) -> None:
         with pytest.raises(NotFound):
-            api.get_pod("a/../b", "x?watch=1#", deadline)
+            api.get_pod("a/../b", "x?watch=1#", soon())
 
         (request,) = apiserver.asked("get")
         assert request.target == "/api/v1/namespaces/a%2F..%2Fb/pods/x%3Fwatch%3D1%23"
 
-    def test_the_servers_base_path_comes_first(
-        self, apiserver: ApiServer, connect: Connect, deadline: Deadline
-    ) -> None:
+    def test_the_servers_base_path_comes_first(self, apiserver: ApiServer, connect: Connect) -> None:
         apiserver.base_path = "/k8s/clusters/c-1"
         apiserver.world.put(pod("w-0"))
 
-        connect(endpoint_of(apiserver)).get_pod("ml", "w-0", deadline)
+        reading(connect(endpoint_of(apiserver)))()
 
         (request,) = apiserver.asked("get")
         assert request.path == "/k8s/clusters/c-1/api/v1/namespaces/ml/pods/w-0"
@@ -99,10 +95,10 @@ class TestOneRequest:
 class TestAWrite:
     ASK = asks.get_pod("ml", "w-0")
 
-    def test_says_what_it_brings(self, apiserver: ApiServer, api: Api, deadline: Deadline) -> None:
+    def test_says_what_it_brings(self, apiserver: ApiServer, api: Api) -> None:
         apiserver.on("get", Answer(201, b'{"kind":"Pod"}'))
 
-        made = api.write("POST", self.ASK, b'{"kind": "Pod"}', deadline)
+        made = api.write("POST", self.ASK, b'{"kind": "Pod"}', soon())
 
         (request,) = apiserver.asked("get")
         assert made == {"kind": "Pod"}
@@ -110,23 +106,21 @@ class TestAWrite:
         assert request.headers["content-type"] == "application/json"
         assert request.headers["content-length"] == "15"
 
-    def test_that_is_not_answered_is_not_sent_again(
-        self, apiserver: ApiServer, api: Api, deadline: Deadline
-    ) -> None:
+    def test_that_is_not_answered_is_not_sent_again(self, apiserver: ApiServer, api: Api) -> None:
         apiserver.world.put(pod("w-0"))
-        api.get_pod("ml", "w-0", deadline)
+        api.get_pod("ml", "w-0", soon())
         apiserver.on("get", Hangup())
 
         with pytest.raises(ConnectionLost):
-            api.write("PUT", self.ASK, b"{}", deadline)
+            api.write("PUT", self.ASK, b"{}", soon())
 
         assert [request.method for request in apiserver.asked("get")] == ["GET", "PUT"]
 
-    def test_that_is_refused_says_why(self, apiserver: ApiServer, api: Api, deadline: Deadline) -> None:
+    def test_that_is_refused_says_why(self, apiserver: ApiServer, api: Api) -> None:
         apiserver.on("get", Status(409, "Conflict", "the object has been modified"))
 
         with pytest.raises(Rejected, match="the object has been modified") as caught:
-            api.write("PUT", self.ASK, b"{}", deadline)
+            api.write("PUT", self.ASK, b"{}", soon())
 
         assert caught.value.failure.status == 409
 
@@ -151,37 +145,29 @@ class TestTheDoor:
 
         assert f"the API server at 127.0.0.1:{apiserver.port}" in str(error)
 
-    def test_an_address_that_this_machine_has_no_family_for_is_passed_over(
-        self, apiserver: ApiServer, deadline: Deadline
-    ) -> None:
+    def test_an_address_that_this_machine_has_no_family_for_is_passed_over(self, apiserver: ApiServer) -> None:
         apiserver.world.put(pod("w-0"))
         # As IPv6 is where there is none: no family has this number.
         addresses = [Address(99, ("::1", 6443, 0, 0)), Address(socket.AF_INET, ("127.0.0.1", apiserver.port))]
-        client = Api(Dialer(named(apiserver), look_up=lambda _host, _port: addresses))
+        client = Api(Dialer(endpoint_of(apiserver, host="localhost"), look_up=lambda _host, _port: addresses))
 
-        found = client.get_pod("ml", "w-0", deadline)
+        found = reading(client)()
         client.close()
 
         assert found["kind"] == "Pod"
 
-    def test_no_address_that_this_machine_has_a_family_for(self, apiserver: ApiServer, deadline: Deadline) -> None:
+    def test_no_address_that_this_machine_has_a_family_for(self, apiserver: ApiServer) -> None:
         lacking = Address(99, ("::1", 6443, 0, 0))
-        client = Api(Dialer(named(apiserver), look_up=lambda _host, _port: [lacking]))
+        client = Api(Dialer(endpoint_of(apiserver, host="localhost"), look_up=lambda _host, _port: [lacking]))
 
         with pytest.raises(ConnectionLost, match="Address family not supported by protocol"):
-            client.get_pod("ml", "w-0", deadline)
+            reading(client)()
 
     def test_no_server_listens(self, apiserver: ApiServer, read_pod: ReadPod) -> None:
         apiserver.stop()
 
         with pytest.raises(ConnectionLost, match=r"the API server at 127\.0\.0\.1:\d+: Connection refused"):
             read_pod()
-
-
-def named(server: ApiServer) -> Endpoint:
-    """The server by a name, which has to be looked up."""
-    ca = PemText(Secret(server.authority.ca), "the test's CA")
-    return Endpoint(host="localhost", port=server.port, ca=ca, source=Rotating(server.token), origin="the test")
 
 
 class TestTheDeadline:
@@ -196,11 +182,7 @@ class TestTheDeadline:
         [
             pytest.param(Silence(), "waiting for its answer", id="half-open"),
             pytest.param(Raw(b"HTTP/1.1 200 O", Then.HANG), "waiting for its answer", id="half a status line"),
-            pytest.param(
-                Raw(head(200, (("Content-Length", "9"),)) + b"{", Then.HANG),
-                "reading its answer",
-                id="half a body",
-            ),
+            (Raw(head(200, (("Content-Length", "9"),)) + b"{", Then.HANG), "reading its answer"),
             pytest.param(Raw(head(200, ()) + b"{}", Then.HANG), "reading its answer", id="a body without end"),
             pytest.param(Chunked((b"{}",), Then.HANG), "reading its answer", id="no last chunk"),
         ],
@@ -295,42 +277,36 @@ class TestTheConnection:
 
 
 class TestWhoWeAre:
-    def test_a_stale_token_is_read_again_once(
-        self, apiserver: ApiServer, connect: Connect, deadline: Deadline
-    ) -> None:
+    def test_a_stale_token_is_read_again_once(self, apiserver: ApiServer, connect: Connect) -> None:
         source = Rotating("stale", apiserver.token)
         apiserver.world.put(pod("w-0"))
 
-        connect(endpoint_of(apiserver, source)).get_pod("ml", "w-0", deadline)
+        reading(connect(endpoint_of(apiserver, source)))()
 
         assert [request.headers["authorization"] for request in apiserver.asked("get")] == [
             "Bearer stale",
             f"Bearer {apiserver.token}",
         ]
 
-    def test_two_stale_tokens_are_enough(self, apiserver: ApiServer, connect: Connect, deadline: Deadline) -> None:
+    def test_two_stale_tokens_are_enough(self, apiserver: ApiServer, connect: Connect) -> None:
         source = Rotating("stale", "staler", apiserver.token)
 
         with pytest.raises(Unauthorized) as caught:
-            connect(endpoint_of(apiserver, source)).get_pod("ml", "w-0", deadline)
+            reading(connect(endpoint_of(apiserver, source)))()
 
         assert len(apiserver.asked("get")) == 2
         assert "stale" not in str(caught.value)
 
-    def test_the_same_token_is_not_tried_twice(
-        self, apiserver: ApiServer, connect: Connect, deadline: Deadline
-    ) -> None:
+    def test_the_same_token_is_not_tried_twice(self, apiserver: ApiServer, connect: Connect) -> None:
         with pytest.raises(Unauthorized):
-            connect(endpoint_of(apiserver, Rotating("wrong"))).get_pod("ml", "w-0", deadline)
+            reading(connect(endpoint_of(apiserver, Rotating("wrong"))))()
 
         assert len(apiserver.asked("get")) == 1
 
-    def test_without_a_token_no_authorization_is_sent(
-        self, apiserver: ApiServer, connect: Connect, deadline: Deadline
-    ) -> None:
+    def test_without_a_token_no_authorization_is_sent(self, apiserver: ApiServer, connect: Connect) -> None:
         source = Rotating("")
 
         with pytest.raises(Refused):
-            connect(endpoint_of(apiserver, source)).get_pod("ml", "w-0", deadline)
+            reading(connect(endpoint_of(apiserver, source)))()
 
         assert "authorization" not in apiserver.asked("get")[0].headers

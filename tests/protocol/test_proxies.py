@@ -11,11 +11,11 @@ from mpirt.errors import ConfigError, PeerError, Unreachable
 from mpirt.kubeapi.access.credentials import PemText, Secret
 from mpirt.kubeapi.access.endpoint import Endpoint
 from mpirt.kubeapi.access.proxies import read_proxy
-from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.access.steps import Deadline, Pending
 from mpirt.kubeapi.request.answers import ConnectionLost, TimedOut, Untrusted
 from mpirt.kubeapi.request.asks import exec_in_pod
 from mpirt.kubeapi.request.dial import Dialer
-from mpirt.kubeapi.request.execs import ExecApi, ExecDial
+from mpirt.kubeapi.request.execs import ExecApi
 from mpirt.kubeapi.request.stream import Address
 from tests.apiserver.certificates import HOST, Authority
 from tests.apiserver.channel import V4
@@ -23,7 +23,7 @@ from tests.apiserver.pods import pod
 from tests.apiserver.proxy import Proxy
 from tests.apiserver.server import ApiServer
 from tests.promises import promise
-from tests.protocol.clients import Connect, Rotating, Said
+from tests.protocol.clients import Connect, Rotating, Said, reading, soon
 from tests.protocol.execs import Exec
 
 ASK = exec_in_pod("ml", "w-0", container="worker", command=["/bin/sh", "-c", "echo out"])
@@ -53,44 +53,38 @@ def through(proxy: Proxy, server: ApiServer, *, url: str = "", host: str = HOST)
 
 
 class TestATunnel:
-    def test_leads_to_the_server(
-        self, apiserver: ApiServer, proxy: Proxy, connect: Connect, deadline: Deadline
-    ) -> None:
-        found = connect(through(proxy, apiserver)).get_pod("ml", "w-0", deadline)
+    def test_leads_to_the_server(self, apiserver: ApiServer, proxy: Proxy, connect: Connect) -> None:
+        found = reading(connect(through(proxy, apiserver)))()
 
         ((line, headers),) = proxy.asked
         assert found == apiserver.world.get("ml", "w-0")
         assert line == f"CONNECT 127.0.0.1:{apiserver.port} HTTP/1.1"
         assert headers == {"host": f"127.0.0.1:{apiserver.port}", "user-agent": "mpirt"}
 
-    def test_is_asked_for_by_name_which_only_the_proxy_resolves(
-        self, apiserver: ApiServer, proxy: Proxy, deadline: Deadline
-    ) -> None:
+    def test_is_asked_for_by_name_which_only_the_proxy_resolves(self, apiserver: ApiServer, proxy: Proxy) -> None:
         def nobody(host: str, _port: int) -> Sequence[Address]:
             raise OSError(0, f"{host} was looked up")
 
         client = ExecApi(Dialer(through(proxy, apiserver, host="api.example"), look_up=nobody))
-        client.get_pod("ml", "w-0", deadline)
+        reading(client)()
         client.close()
 
         assert proxy.asked[0][0] == f"CONNECT api.example:{apiserver.port} HTTP/1.1"
 
     def test_is_opened_for_a_user_with_a_password(
-        self, apiserver: ApiServer, proxy: Proxy, connect: Connect, deadline: Deadline
+        self, apiserver: ApiServer, proxy: Proxy, connect: Connect
     ) -> None:
-        connect(through(proxy, apiserver, url=proxy.with_user(USER))).get_pod("ml", "w-0", deadline)
+        reading(connect(through(proxy, apiserver, url=proxy.with_user(USER))))()
 
         pair = base64.b64encode(b"me:p@ss-word").decode()
         assert proxy.asked[0][1]["proxy-authorization"] == f"Basic {pair}"
         assert "proxy-authorization" not in apiserver.asked("get")[0].headers
 
-    def test_is_kept_for_the_next_request(
-        self, apiserver: ApiServer, proxy: Proxy, connect: Connect, deadline: Deadline
-    ) -> None:
+    def test_is_kept_for_the_next_request(self, apiserver: ApiServer, proxy: Proxy, connect: Connect) -> None:
         client = connect(through(proxy, apiserver))
 
         for _ in range(3):
-            client.get_pod("ml", "w-0", deadline)
+            reading(client)()
 
         assert len(proxy.asked) == 1
 
@@ -112,29 +106,23 @@ class TestTls:
         of="safety",
         no_cluster="the test cluster has no proxy before it",
     )
-    def test_is_verified_from_end_to_end(
-        self, apiserver: ApiServer, proxy: Proxy, connect: Connect, deadline: Deadline
-    ) -> None:
+    def test_is_verified_from_end_to_end(self, apiserver: ApiServer, proxy: Proxy, connect: Connect) -> None:
         apiserver.identity = apiserver.authority.wrong_ca
         client = connect(through(proxy, apiserver))
 
-        error = Said(Untrusted, part="is not the API server that the test's CA vouches for").by(
-            lambda: client.get_pod("ml", "w-0", deadline)
-        )
+        error = Said(Untrusted, part="is not the API server that the test's CA vouches for").by(reading(client))
 
         assert f"through the proxy {proxy.url} is not" in str(error)
         assert apiserver.requests == []
 
     def test_of_the_proxy_is_verified_too(
-        self, apiserver: ApiServer, authority: Authority, connect: Connect, deadline: Deadline
+        self, apiserver: ApiServer, authority: Authority, connect: Connect
     ) -> None:
         proxy = Proxy((HOST, apiserver.port), authority=authority)
         proxy.identity = authority.wrong_name
         client = connect(through(proxy, apiserver, url=proxy.with_user(USER)))
 
-        Said(Untrusted, part=f"the proxy {proxy.url} is not trusted: IP address mismatch").by(
-            lambda: client.get_pod("ml", "w-0", deadline)
-        )
+        Said(Untrusted, part=f"the proxy {proxy.url} is not trusted: IP address mismatch").by(reading(client))
         proxy.stop()
 
         assert proxy.asked == []
@@ -184,7 +172,7 @@ class TestRefusals:
         proxy.answer = answer
         client = connect(through(proxy, apiserver))
 
-        error = said.by(lambda: client.get_pod("ml", "w-0", Deadline(20.0)))
+        error = said.by(reading(client))
 
         assert f"the proxy {proxy.url}" in str(error)
         assert apiserver.connections == 0
@@ -193,9 +181,7 @@ class TestRefusals:
         proxy.answer = refusal(b"407 Proxy Authentication Required")
         client = connect(through(proxy, apiserver, url=proxy.with_user(USER)))
 
-        error = Said(ConfigError, part="does not accept the user and password in HTTPS_PROXY").by(
-            lambda: client.get_pod("ml", "w-0", Deadline(20.0))
-        )
+        error = Said(ConfigError, part="does not accept the user and password in HTTPS_PROXY").by(reading(client))
 
         assert "ss-word" not in str(error) + repr(client.dialer.endpoint)
 
@@ -209,21 +195,19 @@ class TestRefusals:
 
     def test_to_answer_never_makes_a_step_wait(self, apiserver: ApiServer, proxy: Proxy, connect: Connect) -> None:
         proxy.answer = b""
-        dial = ExecDial(connect(through(proxy, apiserver)), ASK, [V4], Deadline(20.0))
+        dial = Pending(connect(through(proxy, apiserver)).upgrade(ASK, [V4], soon()))
 
-        steps = [dial.step() for _ in range(200)]
+        steps = [dial.advance() for _ in range(200)]
         dial.close()
 
-        assert steps == [None] * 200
+        assert steps == [False] * 200
 
     def test_to_be_connected_to(self, apiserver: ApiServer, proxy: Proxy, connect: Connect) -> None:
         url = proxy.url
         client = connect(through(proxy, apiserver))
         proxy.stop()
 
-        Said(ConnectionLost, part=f"through the proxy {url}: Connection refused").by(
-            lambda: client.get_pod("ml", "w-0", Deadline(20.0))
-        )
+        Said(ConnectionLost, part=f"through the proxy {url}: Connection refused").by(reading(client))
 
 
 class TestAName:
@@ -235,4 +219,4 @@ class TestAName:
         client = ExecApi(Dialer(endpoint, look_up=nobody))
 
         with pytest.raises(Unreachable, match=r"the proxy's name proxy\.example can't be resolved: Name or serv"):
-            client.get_pod("ml", "w-0", Deadline(20.0))
+            reading(client)()

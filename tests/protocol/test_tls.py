@@ -16,13 +16,12 @@ from cryptography.hazmat.primitives.serialization import (
 from mpirt.errors import ConfigError, PeerError, Refused
 from mpirt.kubeapi.access.credentials import PemFile, PemText, Secret
 from mpirt.kubeapi.access.endpoint import Endpoint
-from mpirt.kubeapi.access.steps import Deadline
 from mpirt.kubeapi.request.answers import Untrusted
 from tests.apiserver.certificates import HOST, Authority, Pem
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
 from tests.promises import promise
-from tests.protocol.clients import Certificates, Connect, ReadPod, Rotating, endpoint_of
+from tests.protocol.clients import Certificates, Connect, ReadPod, Rotating, endpoint_of, reading
 
 
 def endpoint(server: ApiServer, *, host: str = HOST, ca: PemFile | PemText | None, name: str = "") -> Endpoint:
@@ -69,30 +68,24 @@ class TestTheServer:
 
         assert apiserver.requests == []
 
-    def test_is_not_trusted_by_the_system(
-        self, apiserver: ApiServer, connect: Connect, deadline: Deadline
-    ) -> None:
+    def test_is_not_trusted_by_the_system(self, apiserver: ApiServer, connect: Connect) -> None:
         client = connect(endpoint(apiserver, ca=None))
 
         with pytest.raises(Untrusted, match="that the system's list of authorities vouches for"):
-            client.get_pod("ml", "w-0", deadline)
+            reading(client)()
 
-    def test_may_be_known_by_another_name(
-        self, apiserver: ApiServer, connect: Connect, deadline: Deadline
-    ) -> None:
+    def test_may_be_known_by_another_name(self, apiserver: ApiServer, connect: Connect) -> None:
         apiserver.identity = apiserver.authority.wrong_name
         apiserver.world.put(pod("w-0"))
         client = connect(endpoint(apiserver, ca=ca_of(apiserver), name="other.example"))
 
-        assert client.get_pod("ml", "w-0", deadline)["kind"] == "Pod"
+        assert reading(client)()["kind"] == "Pod"
 
-    def test_may_be_named_instead_of_numbered(
-        self, apiserver: ApiServer, connect: Connect, deadline: Deadline
-    ) -> None:
+    def test_may_be_named_instead_of_numbered(self, apiserver: ApiServer, connect: Connect) -> None:
         apiserver.world.put(pod("w-0"))
         client = connect(endpoint(apiserver, host="localhost", ca=ca_of(apiserver)))
 
-        assert client.get_pod("ml", "w-0", deadline)["kind"] == "Pod"
+        assert reading(client)()["kind"] == "Pod"
 
     def test_may_get_a_new_certificate_meanwhile(self, apiserver: ApiServer, read_pod: ReadPod) -> None:
         apiserver.world.put(pod("w-0"))
@@ -118,54 +111,38 @@ class TestTheServer:
 
 
 class TestTheClient:
-    def test_may_show_a_certificate(self, apiserver: ApiServer, connect: Connect, deadline: Deadline) -> None:
+    def test_may_show_a_certificate(self, apiserver: ApiServer, connect: Connect) -> None:
         apiserver.world.put(pod("w-0"))
-        client = connect(
-            Endpoint(
-                host=HOST,
-                port=apiserver.port,
-                ca=ca_of(apiserver),
-                source=Certificates(apiserver.authority.client()),
-                origin="the test",
-            )
-        )
+        client = connect(endpoint_of(apiserver, Certificates(apiserver.authority.client())))
 
-        assert client.get_pod("ml", "w-0", deadline)["kind"] == "Pod"
+        assert reading(client)()["kind"] == "Pod"
 
-    def test_shows_a_renewed_certificate_on_a_new_connection(
-        self, apiserver: ApiServer, connect: Connect, deadline: Deadline
-    ) -> None:
+    def test_shows_a_renewed_certificate_on_a_new_connection(self, apiserver: ApiServer, connect: Connect) -> None:
         apiserver.world.put(pod("w-0"))
         source = Certificates(apiserver.authority.client("first"), apiserver.authority.client("second"))
         client = connect(endpoint_of(apiserver, source))
-        client.get_pod("ml", "w-0", deadline)
+        reading(client)()
 
         source.renew()
         for _ in range(2):
-            client.get_pod("ml", "w-0", deadline)
+            reading(client)()
 
         assert apiserver.client_names == ["first", "second"]
 
-    def test_reads_a_certificate_again_that_is_not_accepted(
-        self, apiserver: ApiServer, connect: Connect, deadline: Deadline
-    ) -> None:
+    def test_reads_a_certificate_again_that_is_not_accepted(self, apiserver: ApiServer, connect: Connect) -> None:
         apiserver.world.put(pod("w-0"))
         source = Certificates(apiserver.authority.strange_client(), apiserver.authority.client("second"))
 
-        connect(endpoint_of(apiserver, source)).get_pod("ml", "w-0", deadline)
+        reading(connect(endpoint_of(apiserver, source)))()
 
         assert apiserver.client_names == ["second"]
 
-    def test_with_a_strangers_certificate_is_refused(
-        self, apiserver: ApiServer, connect: Connect, deadline: Deadline
-    ) -> None:
+    def test_with_a_strangers_certificate_is_refused(self, apiserver: ApiServer, connect: Connect) -> None:
         source = Certificates(apiserver.authority.strange_client())
-        client = connect(
-            Endpoint(host=HOST, port=apiserver.port, ca=ca_of(apiserver), source=source, origin="the test")
-        )
+        client = connect(endpoint_of(apiserver, source))
 
         with pytest.raises(Refused, match="does not accept our client certificate"):
-            client.get_pod("ml", "w-0", deadline)
+            reading(client)()
 
     @pytest.mark.parametrize(
         ("chain", "key"),
@@ -177,16 +154,14 @@ class TestTheClient:
         ],
     )
     def test_with_half_a_certificate_opens_no_connection(
-        self, apiserver: ApiServer, connect: Connect, deadline: Deadline, chain: str, key: str
+        self, apiserver: ApiServer, connect: Connect, chain: str, key: str
     ) -> None:
         ours, other = apiserver.authority.client(), apiserver.authority.client("other")
         words = {"nothing": "x", "ours": ours.chain, "other": other.key, "encrypted": encrypted(ours.key)}
         source = Certificates(Pem(words[chain], words[key]))
-        client = connect(
-            Endpoint(host=HOST, port=apiserver.port, ca=ca_of(apiserver), source=source, origin="the test")
-        )
+        client = connect(endpoint_of(apiserver, source))
 
         with pytest.raises(ConfigError, match="client-certificate-data and its key are not a certificate"):
-            client.get_pod("ml", "w-0", deadline)
+            reading(client)()
 
         assert apiserver.connections == 0

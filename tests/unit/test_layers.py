@@ -100,94 +100,39 @@ class TestImportsAreFound:
         assert list(layers.imports(source)) == [(1, "mpirt.rsh.argv.parse"), (2, "mpirt.hosts.Host")]
 
 
+NOBODY = "belongs to nobody: give it a user in USERS, or do without it"
+NO_RULE = "has no rule in MAY_IMPORT, so it may import nothing of mpirt"
+LINK = "mpirt/controller/cluster/link.py"
+CLI = (
+    "cli may import backoff, discover, errors, fields, hosts, kubeapi, launchenv, names, "
+    "objects, podobjects, processes, rsh, values of mpirt, but not controller"
+)
+
+
 class TestImportRules:
     @pytest.mark.parametrize(
         ("path", "text", "rule"),
         [
-            pytest.param(
-                "mpirt/errors.py",
-                "import mpirt.names",
-                "errors may import nothing of mpirt, but not names",
-                id="floor",
-            ),
-            pytest.param(
+            ("mpirt/errors.py", "import mpirt.names", "errors may import nothing of mpirt, but not names"),
+            (
                 "mpirt/hosts.py",
-                "from mpirt.names import RSH",
+                "from mpirt.names import X",
                 "hosts may import errors, values of mpirt, but not names",
-                id="beside it on the ground floor",
             ),
-            pytest.param(
-                "mpirt/kubeapi/request/api.py",
-                "from mpirt.rsh import session",
-                "kubeapi may import backoff, errors, fields, hosts, names, objects, podobjects, values of mpirt, "
-                "but not rsh",
-                id="upwards",
-            ),
-            pytest.param(
-                "mpirt/rsh/main.py",
-                "from mpirt.discover.discovery import hosts_of",
-                "rsh may import account, agent, backoff, errors, fields, hosts, keeper, kubeapi, "
-                "launchenv, names, objects, podobjects, processes, values of mpirt, but not discover",
-                id="rsh and discover",
-            ),
-            pytest.param(
-                "mpirt/__init__.py",
-                "from mpirt.errors import MpirtError",
-                "mpirt itself has no rule in MAY_IMPORT, so it may import nothing of mpirt",
-                id="the package itself",
-            ),
-            pytest.param(
-                "mpirt/utils.py",
-                "from mpirt.errors import MpirtError",
-                "utils has no rule in MAY_IMPORT, so it may import nothing of mpirt",
-                id="part that nobody planned",
-            ),
-            pytest.param("mpirt/rsh/main.py", "import click", "only mpirt/cli/ imports click", id="click in rsh"),
-            pytest.param(
-                "mpirt/rsh/session.py",
-                "import websocket",
-                "websocket belongs to nobody: give it a user in USERS, or do without it",
-                id="a package that is no dependency",
-            ),
-            pytest.param(
-                "mpirt/controller/loop/reconcile.py",
-                "from kubernetes import client",
-                "only mpirt/controller/cluster/link.py imports kubernetes",
-                id="kubernetes outside the cluster module",
-            ),
-            pytest.param(
-                "mpirt/hosts.py",
-                "from tests.unit import layers",
-                "tests belongs to nobody: give it a user in USERS, or do without it",
-                id="tests",
-            ),
-            pytest.param(
-                "mpirt/hosts.py",
-                "import os.path",
-                "a module that only computes does not import os",
-                id="I/O in a pure one",
-            ),
-            pytest.param(
-                "testbed/kube/images/build.py",
-                "from mpirt.hosts import Host",
-                "the testbed serves any project and imports nothing of mpirt",
-                id="test cluster",
-            ),
-            pytest.param(
-                "benchmarks/rsh.py",
-                "from mpirt.rsh import main",
-                "benchmarks does as users do and imports nothing of mpirt",
-                id="benchmarks",
-            ),
-            pytest.param(
-                "demo/job.py", "import mpirt", "demo does as users do and imports nothing of mpirt", id="demo"
-            ),
-            pytest.param(
-                "images/runtime/install.py",
-                "from mpirt.rsh import main",
-                "images take only mpirt.errors of mpirt",
-                id="images",
-            ),
+            ("mpirt/cli/main.py", "from mpirt.controller import main", CLI),
+            ("mpirt/__init__.py", "from mpirt.errors import X", f"mpirt itself {NO_RULE}"),
+            ("mpirt/utils.py", "from mpirt.errors import MpirtError", f"utils {NO_RULE}"),
+            ("mpirt/rsh/main.py", "import click", "only mpirt/cli/ imports click"),
+            ("mpirt/discover/main.py", "import click.testing", "only mpirt/cli/ imports click"),
+            ("mpirt/rsh/session.py", "import websocket", f"websocket {NOBODY}"),
+            ("mpirt/controller/loop/queue.py", "from kubernetes import client", f"only {LINK} imports kubernetes"),
+            ("mpirt/rsh/main.py", "import requests", f"requests {NOBODY}"),
+            ("mpirt/hosts.py", "from tests.unit import layers", f"tests {NOBODY}"),
+            ("mpirt/hosts.py", "import os.path", "a module that only computes does not import os"),
+            ("testbed/kube/x.py", "import mpirt", "the testbed serves any project and imports nothing of mpirt"),
+            ("benchmarks/x.py", "import mpirt.rsh", "benchmarks does as users do and imports nothing of mpirt"),
+            ("demo/job.py", "import mpirt", "demo does as users do and imports nothing of mpirt"),
+            ("images/runtime/install.py", "import mpirt.rsh", "images take only mpirt.errors of mpirt"),
         ],
     )
     def test_forbidden_imports_are_named(self, path: str, text: str, rule: str) -> None:
@@ -214,46 +159,19 @@ class TestImportRules:
         assert forbidden(path, text) == []
 
 
+OF_A_TEST = "of a test file: what others need has a module of its own"
+
+
 class TestImportRulesOfTests:
     @pytest.mark.parametrize(
         ("path", "text", "rule"),
         [
-            pytest.param(
-                "tests/api/beds.py",
-                "from tests.e2e.ground import Ground",
-                "tests/api does not import tests.e2e",
-                id="another layer",
-            ),
-            pytest.param(
-                "tests/protocol/conftest.py",
-                "from tests import api",
-                "tests/protocol does not import tests.api",
-                id="a layer as a whole",
-            ),
-            pytest.param(
-                "tests/support/times.py",
-                "import tests.e2e.rsh.agent",
-                "tests/support does not import tests.e2e",
-                id="support and a layer",
-            ),
-            pytest.param(
-                "testbed/kube/cluster.py",
-                "from tests.support import times",
-                "testbed does not import tests.support.times",
-                id="the testbed and tests",
-            ),
-            pytest.param(
-                "tests/e2e/rsh/test_streams.py",
-                "from tests.e2e.rsh.test_launchers import Mpi",
-                "tests.e2e.rsh.test_launchers.Mpi is of a test file: what others need has a module of its own",
-                id="a test file",
-            ),
-            pytest.param(
-                "benchmarks/rsh.py",
-                "from tests.e2e.rsh import test_launchers",
-                "tests.e2e.rsh.test_launchers is of a test file: what others need has a module of its own",
-                id="a test file by its folder",
-            ),
+            ("tests/api/beds.py", "from tests.e2e.ground import X", "tests/api does not import tests.e2e"),
+            ("tests/protocol/conftest.py", "from tests import api", "tests/protocol does not import tests.api"),
+            ("tests/support/times.py", "import tests.e2e.agent", "tests/support does not import tests.e2e"),
+            ("testbed/x.py", "from tests.support import times", "testbed does not import tests.support.times"),
+            ("tests/e2e/test_a.py", "from tests.e2e.test_b import C", f"tests.e2e.test_b.C is {OF_A_TEST}"),
+            ("benchmarks/rsh.py", "from tests.e2e import test_b", f"tests.e2e.test_b is {OF_A_TEST}"),
         ],
     )
     def test_forbidden_imports_are_named(self, path: str, text: str, rule: str) -> None:

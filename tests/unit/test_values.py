@@ -14,10 +14,6 @@ class Point(Value):
     x: int
     y: int = 0
 
-    @property
-    def is_zero(self) -> bool:
-        return self.x == self.y == 0
-
 
 class Other(Value):
     x: int
@@ -80,9 +76,6 @@ class TestUsing:
                 found = (x, y)
 
         assert found == (1, 2)
-
-    def test_they_keep_their_methods(self) -> None:
-        assert Point(0).is_zero
 
 
 def test_importing_them_imports_nothing() -> None:

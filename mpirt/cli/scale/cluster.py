@@ -24,12 +24,11 @@ from mpirt.objects import table, text
 
 # For each request.
 _SECONDS = 15.0
-_PLURALS = {"ScaleIn": "scaleins", "ScaleOut": "scaleouts"}
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of jobs."""
+    """A kind of jobs, or of what scales them."""
 
     word: str
     """As people write it."""
@@ -40,6 +39,7 @@ class Kind:
 TRAINING_JOB = Kind("trainingjob", API_VERSION, "trainingjobs")
 MPI_JOB = Kind("mpijob", "kubeflow.org/v2beta1", "mpijobs")
 _KINDS = (TRAINING_JOB, MPI_JOB)
+_SCALERS = {kind: Kind(kind.lower(), API_VERSION, f"{kind.lower()}s") for kind in ("ScaleIn", "ScaleOut")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,29 +102,29 @@ class Cluster:
 
     def job(self, job: Job) -> JsonObject:
         """Read it again."""
-        return self._get(job.kind.api_version, job.kind.plural, job.name)
+        return self._get(job.kind, job.name)
 
     def scale(self, job: Job) -> Scale:
         """Read how many workers it is to have."""
-        body = self._get(job.kind.api_version, job.kind.plural, job.name, "scale")
+        body = self._get(job.kind, job.name, "scale")
         replicas = table(body, "spec").get("replicas")
         return Scale(replicas if isinstance(replicas, int) else 0, text(table(body, "status"), "selector"), body)
 
     def set_scale(self, job: Job, read: Scale, workers: int) -> None:
         """Write it, if it is still as it was read; else Rejected, with 409."""
         body = {**read.body, "spec": {"replicas": workers}}
-        ask = self._ask("update", job.kind.api_version, job.kind.plural, job.name, "scale")
+        ask = self._ask("update", job.kind, job.name, "scale")
         self._api.write("PUT", ask, json.dumps(body).encode(), Deadline(_SECONDS))
 
     def create(self, scaler: Mapping[str, object]) -> str:
         """Create a ScaleIn or ScaleOut; returns its name."""
-        ask = self._ask("create", API_VERSION, _PLURALS[str(scaler["kind"])])
+        ask = self._ask("create", _SCALERS[str(scaler["kind"])])
         made = self._api.write("POST", ask, json.dumps(scaler).encode(), Deadline(_SECONDS))
         return text(table(made, "metadata"), "name")
 
     def scaler(self, kind: str, name: str) -> JsonObject:
         """Read a ScaleIn or ScaleOut."""
-        return self._get(API_VERSION, _PLURALS[kind], name)
+        return self._get(_SCALERS[kind], name)
 
     def workers(self, job: Job) -> list[JsonObject]:
         """Read the pods of the job's workers; none while its status does not say how they are found."""
@@ -136,22 +136,22 @@ class Cluster:
 
     def _read(self, kind: Kind, name: str) -> list[Job]:
         try:
-            return [Job(kind, name, self._get(kind.api_version, kind.plural, name))]
+            return [Job(kind, name, self._get(kind, name))]
         except NotFound:
             return []
 
-    def _get(self, api_version: str, plural: str, name: str, part: str = "") -> JsonObject:
-        return self._api.get(self._ask("get", api_version, plural, name, part), Deadline(_SECONDS))
+    def _get(self, kind: Kind, name: str, part: str = "") -> JsonObject:
+        return self._api.get(self._ask("get", kind, name, part), Deadline(_SECONDS))
 
-    def _ask(self, verb: str, api_version: str, plural: str, name: str = "", part: str = "") -> Ask:
-        resource = f"{plural}/{part}" if part else plural
-        path = "/".join(escaped(word) for word in (self.namespace, plural, name, part) if word)
+    def _ask(self, verb: str, kind: Kind, name: str = "", part: str = "") -> Ask:
+        resource = f"{kind.plural}/{part}" if part else kind.plural
+        path = "/".join(escaped(word) for word in (self.namespace, kind.plural, name, part) if word)
         named = f' "{name}"' if name else ""
         return Ask(
-            doing=f"{verb} {resource}.{api_version.partition('/')[0]}{named} in {self.where}",
+            doing=f"{verb} {resource}.{kind.api_version.partition('/')[0]}{named} in {self.where}",
             verbs=(verb,),
             resource=resource,
             namespace=self.namespace,
             name=name,
-            target=f"/apis/{api_version}/namespaces/{path}",
+            target=f"/apis/{kind.api_version}/namespaces/{path}",
         )

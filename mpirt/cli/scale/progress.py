@@ -128,8 +128,8 @@ def _is_draining(pod: Body) -> bool:
 
 
 def _state(status: Body) -> str:
-    conditions = {text(row, "type"): row for row in rows(status, "conditions")}
-    if text(conditions.get("Ready", {}), "status") == "True":
+    conditions = podobjects.conditions(status)
+    if podobjects.holds(conditions, "Ready"):
         return "is Ready"
     placed = conditions.get("PodScheduled", {})
     if text(placed, "status") == "False":

@@ -76,6 +76,11 @@ class PemFile(Value):
     path: str
     field: str
 
+    @property
+    def origin(self) -> str:
+        """Where it comes from, for messages."""
+        return f"{self.field} {self.path}"
+
     def read(self) -> str:
         """Read the file."""
         return read_text(self.path, self.field)
@@ -86,6 +91,11 @@ class PemText(Value):
 
     text: Secret
     field: str
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from, for messages."""
+        return self.field
 
     def read(self) -> str:
         """The text."""
@@ -115,7 +125,7 @@ class StoredCredentials:
         yield from ()
         token = self._token
         if self._token_file is not None:
-            token = as_token(self._token_file.read(), f"{self._token_file.field} {self._token_file.path}")
+            token = as_token(self._token_file.read(), self._token_file.origin)
         if self._certificate is None or self._key is None:
             return Credentials(token)
         chain, key = self._certificate.read(), Secret(self._key.read())

@@ -75,13 +75,7 @@ class Endpoint(Value):
     @property
     def trust(self) -> str:
         """What vouches for the server, in words."""
-        match self.ca:
-            case None:
-                return "the system's list of authorities"
-            case PemFile(path=path):
-                return path
-            case PemText(field=field):
-                return field
+        return "the system's list of authorities" if self.ca is None else self.ca.origin
 
 
 def find_endpoint(

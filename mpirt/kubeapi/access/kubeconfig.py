@@ -39,13 +39,12 @@ _CANT = {
     "insecure-skip-tls-verify": "the API server is always verified; give its certificate-authority instead",
 }
 _CANT_BE = {
-    "username": "user names and passwords are not supported (nor are they by Kubernetes since 1.19); use a token",
-    "password": "user names and passwords are not supported (nor are they by Kubernetes since 1.19); use a token",
+    **dict.fromkeys(
+        ("username", "password"),
+        "user names and passwords are not supported (nor are they by Kubernetes since 1.19); use a token",
+    ),
     "auth-provider": "auth providers are not supported (nor are they by kubectl since 1.26); use an exec plugin",
-    "as": "impersonation is not supported",
-    "as-uid": "impersonation is not supported",
-    "as-groups": "impersonation is not supported",
-    "as-user-extra": "impersonation is not supported",
+    **dict.fromkeys(("as", "as-uid", "as-groups", "as-user-extra"), "impersonation is not supported"),
 }
 
 
@@ -61,9 +60,8 @@ class _Merged(Value):
 
     files: str
     current: str
-    clusters: dict[str, _Entry]
-    users: dict[str, _Entry]
-    contexts: dict[str, _Entry]
+    entries: dict[str, dict[str, _Entry]]
+    """Those of each kind by their names."""
 
 
 def from_kubeconfigs(
@@ -191,7 +189,7 @@ def _refuse(fields: Fields, reasons: Mapping[str, str]) -> None:
 
 
 def _entry(merged: _Merged, kind: str, name: str, asked_by: str) -> _Entry:
-    entries: dict[str, _Entry] = getattr(merged, kind)
+    entries = merged.entries[kind]
     if name not in entries:
         known = ", ".join(sorted(entries)) or "none"
         raise ConfigError(f'{merged.files}: {kind}: no "{name}", which {asked_by} names; there are: {known}')
@@ -208,9 +206,7 @@ def _merge(paths: Sequence[Path]) -> _Merged:
     return _Merged(
         files=_listed(files),
         current=currents[0] if currents else "",
-        clusters=_entries("cluster", documents),
-        users=_entries("user", documents),
-        contexts=_entries("context", documents),
+        entries={f"{kind}s": _entries(kind, documents) for kind in ("cluster", "user", "context")},
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from mpirt.errors import PeerError
 from mpirt.kubeapi.access.credentials import Credentials
@@ -27,17 +27,17 @@ from mpirt.kubeapi.request.answers import (
     read_page,
 )
 from mpirt.kubeapi.request.asks import PAGE, Ask
-from mpirt.kubeapi.request.dial import Dialer
-from mpirt.kubeapi.request.exchange import Kept, converse
+from mpirt.kubeapi.request.dial import Dialer, Kept, converse
 from mpirt.kubeapi.request.http1 import OK, Head, ResponseReader
 from mpirt.kubeapi.request.stream import TlsStream
 
 _T = TypeVar("_T")
+_Answered: TypeAlias = tuple[TlsStream, ResponseReader]
 
 # A list whose continue token expires is begun again; one that expires each time can't be read in time.
 _FRESH_STARTS = 3
-_JSON = "application/json"
-_DONE = (OK, 201)
+_JSON = ("Content-Type", "application/json")
+_CREATED = 201
 
 
 class Api:
@@ -62,30 +62,18 @@ class Api:
 
         def once(credentials: Credentials, deadline: Deadline) -> Steps[JsonObject]:
             request = self.dialer.request(ask.target, credentials)
-            stream, reader = yield from self._exchange(request, credentials, deadline)
-            head, body = self._settled(stream, reader, credentials)
-            if head.status == OK:
-                return parse_object(body, ask)
-            raise failure_error(read_failure(head, body), ask, origin=self.dialer.endpoint.origin)
+            answered = yield from self._exchange(request, credentials, deadline)
+            return self._object(ask, credentials, answered, (OK,))
 
         return self._with_credentials(once, deadline)
 
-    def write(self, method: str, ask: Ask, body: bytes, deadline: Deadline, *, form: str = _JSON) -> JsonObject:
-        """
-        Have the API server change something, once: what it has not answered is not sent again.
-
-        `form` is the body's media type. Returns the changed object.
-        """
+    def write(self, method: str, ask: Ask, body: bytes, deadline: Deadline) -> JsonObject:
+        """Have the API server change something, once: what it has not answered is not sent again."""
 
         def once(credentials: Credentials, deadline: Deadline) -> Steps[JsonObject]:
-            request = self.dialer.request(
-                ask.target, credentials, [("Content-Type", form)], method=method, body=body
-            )
-            stream, reader = yield from self._on_a_new_connection(request, credentials, deadline)
-            head, answer = self._settled(stream, reader, credentials)
-            if head.status in _DONE:
-                return parse_object(answer, ask)
-            raise failure_error(read_failure(head, answer), ask, origin=self.dialer.endpoint.origin)
+            request = self.dialer.request(ask.target, credentials, [_JSON], method=method, body=body)
+            answered = yield from self._on_a_new_connection(request, credentials, deadline)
+            return self._object(ask, credentials, answered, (OK, _CREATED))
 
         return run(self._with_credentials(once, deadline))
 
@@ -167,9 +155,7 @@ class Api:
         credentials = yield from self.dialer.credentials(credentials_by or deadline)
         return credentials, credentials_by.within(left) if credentials_by else deadline
 
-    def _exchange(
-        self, request: bytes, credentials: Credentials, deadline: Deadline
-    ) -> Steps[tuple[TlsStream, ResponseReader]]:
+    def _exchange(self, request: bytes, credentials: Credentials, deadline: Deadline) -> Steps[_Answered]:
         """Send on the connection that was kept; when it turns out to have been closed meanwhile, on a new one."""
         stream, reader = self._kept.take(credentials), ResponseReader()
         if stream is not None:
@@ -184,13 +170,22 @@ class Api:
 
     def _on_a_new_connection(
         self, request: bytes, credentials: Credentials, deadline: Deadline
-    ) -> Steps[tuple[TlsStream, ResponseReader]]:
+    ) -> Steps[_Answered]:
         reader, stream = ResponseReader(), (yield from self.dialer.open(deadline, credentials))
         yield from converse(stream, request, reader, deadline)
         return stream, reader
 
-    def _settled(self, stream: TlsStream, reader: ResponseReader, credentials: Credentials) -> tuple[Head, bytes]:
+    def _object(
+        self, ask: Ask, credentials: Credentials, answered: _Answered, done: tuple[int, ...]
+    ) -> JsonObject:
+        head, body = self._settled(answered, credentials)
+        if head.status in done:
+            return parse_object(body, ask)
+        raise failure_error(read_failure(head, body), ask, origin=self.dialer.endpoint.origin)
+
+    def _settled(self, answered: _Answered, credentials: Credentials) -> tuple[Head, bytes]:
         """The answer; its connection is kept if it can be."""
+        stream, reader = answered
         if reader.reusable:
             self._kept.put(stream, credentials)
         else:

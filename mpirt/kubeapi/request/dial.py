@@ -1,9 +1,10 @@
 """
-Connections to one API server.
+Connections to one API server, in steps that never wait.
 
 Owns: everything between an Endpoint and an open stream: addresses, the TLS context, credentials and the headers
-that every request carries. Must not know: what is asked. Names are resolved in a thread that can be left behind:
-the C library's resolver has no deadline, and a name server that does not answer holds it for 10 s and more.
+that every request carries; a request sent and its answer read; the connection that is kept for the next one. Must
+not know: what is asked. Names are resolved in a thread that can be left behind: the C library's resolver has no
+deadline, and a name server that does not answer holds it for 10 s and more.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from mpirt.errors import Unreachable
+from mpirt.errors import PeerError, Unreachable
 from mpirt.kubeapi.access.credentials import Certificate, Credentials
 from mpirt.kubeapi.access.endpoint import Endpoint
 from mpirt.kubeapi.access.steps import Clock, Deadline, Steps, Wait
-from mpirt.kubeapi.request.answers import TimedOut, Untrusted
-from mpirt.kubeapi.request.exchange import ready
-from mpirt.kubeapi.request.http1 import request
+from mpirt.kubeapi.request.answers import ConnectionLost, TimedOut, Untrusted
+from mpirt.kubeapi.request.http1 import OK, ResponseReader, request
 from mpirt.kubeapi.request.stream import Address, Peer, SocketAddress, TlsStream
-from mpirt.kubeapi.request.tls import Plain, Tls, Transport, proxy_context, tls_context
-from mpirt.kubeapi.request.tunnel import Tunnel
+from mpirt.kubeapi.request.tls import Plain, Tls, Transport, Tunnel, proxy_context, tls_context
 
 GetAddrInfo: TypeAlias = Callable[[str, int], Sequence[Address]]
 
 _SESSION_SECONDS = 60.0
+# An answer without a length ends with its connection, which not everybody closes: a refusal is complete by then.
+_GRACE = 1.0
 
 
 def by_name(host: str, port: int) -> Sequence[Address]:
@@ -187,3 +188,90 @@ class Dialer:
             return lambda plain: Tls(context, Plain(plain), name, session)
         own = proxy_context(endpoint.ca) if proxy.scheme == "https" else None
         return lambda plain: Tunnel(plain, proxy, endpoint.name, server=(context, name), own=own)
+
+
+def ready(stream: TlsStream, deadline: Deadline, doing: str) -> Steps[None]:
+    """Wait once for the stream. Raises TimedOut."""
+    _check(stream, deadline, doing)
+    yield Wait(stream.fileno(), stream.wants, deadline)
+
+
+def _check(stream: TlsStream, deadline: Deadline, doing: str) -> None:
+    """Go on only while there is time: a peer that always has one more byte must not prolong it."""
+    if deadline.passed():
+        raise TimedOut(f"the API server at {stream.peer.name} did not answer within {deadline} ({doing})")
+
+
+def converse(stream: TlsStream, request: bytes, reader: ResponseReader, deadline: Deadline) -> Steps[None]:
+    """Send a request and read its answer. The stream is closed when that fails."""
+    try:
+        _check(stream, deadline, "sending the request")
+        stream.write(request)
+        while not reader.complete:
+            yield from _read_some(stream, reader, deadline)
+            if reader.head is not None and not reader.framed and reader.head.status != OK:
+                yield from _read_unframed(stream, reader, deadline.within(_GRACE))
+    except BaseException:
+        stream.close()
+        raise
+
+
+def _read_some(stream: TlsStream, reader: ResponseReader, deadline: Deadline) -> Steps[None]:
+    doing = "waiting for its answer" if reader.head is None else "reading its answer"
+    _check(stream, deadline, doing)
+    data = stream.read()
+    if data is None:
+        yield from ready(stream, deadline, doing)
+        stream.flush()
+    elif data:
+        try:
+            reader.feed(data)
+        except PeerError as error:
+            raise PeerError(f"the API server at {stream.peer.name}: {error}") from error
+    else:
+        reader.eof()
+        if not reader.complete:
+            what = "without an answer" if reader.untouched else "in the middle of its answer"
+            raise ConnectionLost(f"the API server at {stream.peer.name} closed the connection {what}")
+
+
+def _read_unframed(stream: TlsStream, reader: ResponseReader, deadline: Deadline) -> Steps[None]:
+    try:
+        while not reader.complete:
+            yield from _read_some(stream, reader, deadline)
+    except TimedOut:
+        reader.eof()
+
+
+class Kept:
+    """The connection that is kept for the next request, if any."""
+
+    __slots__ = ("_certificate", "_stream")
+
+    def __init__(self) -> None:
+        self._stream: TlsStream | None = None
+        self._certificate: Certificate | None = None
+
+    def put(self, stream: TlsStream, credentials: Credentials) -> None:
+        """Keep an open connection on which nothing is awaited."""
+        self.close()
+        self._stream, self._certificate = stream, credentials.certificate
+
+    def take(self, credentials: Credentials) -> TlsStream | None:
+        """The connection that was kept, unless it has ended or showed another client certificate."""
+        stream, self._stream = self._stream, None
+        if stream is None:
+            return None
+        try:
+            if self._certificate == credentials.certificate and stream.read() is None:
+                return stream
+        except (ConnectionLost, PeerError):
+            pass
+        stream.close()
+        return None
+
+    def close(self) -> None:
+        """Keep none."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from mpirt.errors import PeerError
 from mpirt.kubeapi.access.credentials import Credentials
-from mpirt.kubeapi.access.steps import Deadline, Pending, Steps, run
+from mpirt.kubeapi.access.steps import Deadline, Steps, run
 from mpirt.kubeapi.request.answers import ProtocolRefused, failure_error, read_failure
 from mpirt.kubeapi.request.api import Api
 from mpirt.kubeapi.request.asks import Ask
@@ -59,7 +59,7 @@ class ExecApi(Api):
 
         def once(credentials: Credentials, deadline: Deadline) -> Steps[Upgraded]:
             request = self.dialer.request(ask.target, credentials, upgrade_headers(key, protocols))
-            stream, reader = yield from self._exchange(request, credentials, deadline)
+            stream, reader = answered = yield from self._exchange(request, credentials, deadline)
             if reader.head is not None and reader.head.status == SWITCHING_PROTOCOLS:
                 self.dialer.remember(stream)
                 try:
@@ -67,7 +67,7 @@ class ExecApi(Api):
                 except PeerError:
                     stream.close()
                     raise
-            raise self._upgrade_error(ask, *self._settled(stream, reader, credentials), protocols)
+            raise self._upgrade_error(ask, *self._settled(answered, credentials), protocols)
 
         return self._with_credentials(once, deadline, credentials_by)
 
@@ -83,31 +83,3 @@ class ExecApi(Api):
                 f"could not {ask.doing}: {offered} is not accepted (403 without a reason)", failure
             )
         return failure_error(failure, ask, origin=self.dialer.endpoint.origin)
-
-
-class ExecDial(Pending[Upgraded]):
-    """
-    An exec that is being opened, for a poll loop: nothing here ever waits.
-
-    The owner polls fileno() for `wants`, for at most timeout() seconds, and then calls step(), until that returns
-    the connection or raises what open_exec() raises. The connection is the owner's then; close() ends a
-    dial that is under way.
-    """
-
-    __slots__ = ()
-
-    def __init__(
-        self,
-        api: ExecApi,
-        ask: Ask,
-        protocols: Sequence[str],
-        deadline: Deadline,
-        *,
-        credentials_by: Deadline | None = None,
-    ) -> None:
-        super().__init__(api.upgrade(ask, protocols, deadline, credentials_by))
-
-    def step(self) -> Upgraded | None:
-        """Do what can be done without waiting."""
-        self.advance()
-        return self.result

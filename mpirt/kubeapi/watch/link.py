@@ -1,7 +1,7 @@
 """
 The connection of a watch, for a poll loop: nothing here ever waits.
 
-Owns: one question at a time, and moving bytes between its connection and a ListWatch. The owner of the loop polls
+Owns: one question at a time, and moving bytes between its connection and a PodWatch. The owner of the loop polls
 fileno() for `wants`, for at most timeout() seconds, and then calls step().
 """
 
@@ -11,10 +11,10 @@ from mpirt.errors import MpirtError
 from mpirt.kubeapi.access.credentials import Credentials
 from mpirt.kubeapi.access.steps import Clock, Deadline, Pending, Steps, Wait
 from mpirt.kubeapi.request.answers import NOT_ACCEPTED
-from mpirt.kubeapi.request.dial import Dialer
-from mpirt.kubeapi.request.exchange import Kept
+from mpirt.kubeapi.request.dial import Dialer, Kept
 from mpirt.kubeapi.request.stream import TlsStream
-from mpirt.kubeapi.watch.listwatch import ListWatch, News
+from mpirt.kubeapi.watch.listwatch import PodWatch
+from mpirt.kubeapi.watch.news import News
 
 # Credentials of files are there at once; this is for a credential plugin.
 _CREDENTIALS_SECONDS = 60.0
@@ -23,11 +23,11 @@ _READS_PER_STEP = 16
 
 
 class WatchLink:
-    """A ListWatch on the wire."""
+    """A PodWatch on the wire."""
 
     __slots__ = ("_clock", "_credentials", "_dialer", "_is_relied_on", "_kept", "_news", "_question", "_watch")
 
-    def __init__(self, dialer: Dialer, watch: ListWatch, *, clock: Clock, is_relied_on: bool = False) -> None:
+    def __init__(self, dialer: Dialer, watch: PodWatch, *, clock: Clock, is_relied_on: bool = False) -> None:
         """`is_relied_on`: no news count as no change, so a connection that is dead must show soon."""
         self._dialer = dialer
         self._is_relied_on = is_relied_on

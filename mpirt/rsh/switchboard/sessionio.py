@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mpirt.errors import ExitCode, MpirtError
-from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.access.steps import Deadline, Pending
 from mpirt.kubeapi.request.answers import NotFound
 from mpirt.kubeapi.request.asks import exec_in_pod
-from mpirt.kubeapi.request.execs import ExecApi, ExecDial
+from mpirt.kubeapi.request.execs import ExecApi, Upgraded
 from mpirt.rsh.pod.lookup import HostName
 from mpirt.rsh.protocol.entrance import BOOTSTRAP
 from mpirt.rsh.session import events
@@ -77,7 +77,7 @@ class SessionIO:
         self._host_name: HostName | None = None
         self._lookup: PodLookup | None = None
         self._asked: events.Dial | None = None
-        self._dialing: ExecDial | None = None
+        self._dialing: Pending[Upgraded] | None = None
         self._exec: ExecLink | None = None
         self._follower: Follower | None = None
         self._listening = True
@@ -229,7 +229,7 @@ class SessionIO:
         if dialing is None:
             return
         try:
-            upgraded = dialing.step()
+            upgraded = dialing.result if dialing.advance() else None
         except MpirtError as error:
             self._place.cluster.refused(error)
             self._stop_dialing()
@@ -276,7 +276,7 @@ class SessionIO:
         ask = exec_in_pod(self._place.namespace, self.phase.pod, container=dial.container, command=BOOTSTRAP)
         within, credentials_by = Deadline(dial.seconds), Deadline(dial.credentials_seconds)
         self._asked = dial
-        self._dialing = ExecDial(self._api, ask, [dial.protocol], within, credentials_by=credentials_by)
+        self._dialing = Pending(self._api.upgrade(ask, [dial.protocol], within, credentials_by))
         self._loop.add(self._dialing, self._step_dialing, group=self)
 
     def _not_opened(self, error: MpirtError) -> None:

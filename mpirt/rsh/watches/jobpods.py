@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from mpirt import names
 from mpirt.errors import MpirtError
-from mpirt.kubeapi.watch.listwatch import News, NewsKind
+from mpirt.kubeapi.watch.news import News, NewsKind
 from mpirt.objects import table, text
 
 if TYPE_CHECKING:

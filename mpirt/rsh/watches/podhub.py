@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from mpirt.kubeapi.access.steps import Clock
 from mpirt.kubeapi.request.dial import Dialer
 from mpirt.kubeapi.watch.link import WatchLink
-from mpirt.kubeapi.watch.listwatch import News, NewsKind
-from mpirt.kubeapi.watch.pods import PodWatch
+from mpirt.kubeapi.watch.listwatch import PodWatch
+from mpirt.kubeapi.watch.news import News, NewsKind
 from mpirt.objects import table, text
 from mpirt.rsh.pod.facts import Pod, read_pod
 from mpirt.rsh.session import events

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
-from tests.apiserver.door import Deaf, DoorFault, PlainText, Slam
+from tests.apiserver.door import Deaf
 from tests.apiserver.faults import Answer, Chunked, Fault, Hangup, Silence, Status, Then, Trickle
 from tests.apiserver.pods import pod
 from tests.apiserver.server import Honest
@@ -135,17 +133,9 @@ class TestAnAnswer:
         ("fault", "code", "text"),
         [
             pytest.param(Hangup(), 244, "closed the connection", id="none at all"),
-            pytest.param(Chunked((b'{"items":[',), Then.CLOSE), 244, "in the middle of", id="cut off"),
             pytest.param(Answer(200, page(0, 2).body[:-9]), 245, "is not JSON", id="truncated JSON"),
-            pytest.param(Answer(200, b"[]"), 245, "not an object", id="another JSON"),
-            pytest.param(Answer(200, b'{"kind":"PodList"}'), 245, "is not a list", id="no list"),
-            pytest.param(Status(401, "Unauthorized"), 242, "does not accept the credentials", id="401"),
             pytest.param(FORBIDDEN, 242, "must hold list on pods", id="403"),
-            pytest.param(Status(404, "NotFound", "no"), 243, "not found", id="404"),
-            pytest.param(Status(429, "TooManyRequests", "slow down"), 244, "overloaded", id="429"),
             pytest.param(Status(429, retry_after=60), 244, "overloaded", id="429 for longer than there is"),
-            pytest.param(Status(500, "InternalError", "etcd"), 244, "the API server failed (500): etcd", id="500"),
-            pytest.param(Status(503), 244, "overloaded", id="503"),
             pytest.param(EXPIRED, 245, "out of date", id="410 every time"),
             pytest.param(page(0, following="more"), 245, "goes round in a circle", id="pages without end"),
         ],
@@ -207,30 +197,10 @@ class TestHalfAList:
 
 
 class TestAConnection:
-    @pytest.mark.parametrize(
-        ("fault", "code", "text"),
-        [
-            pytest.param(Slam(reset=True), 244, "the API server at", id="reset"),
-            pytest.param(PlainText(), 245, "does not speak TLS", id="no TLS"),
-        ],
-    )
-    def test_that_is_none(self, program: Program, fault: DoorFault, code: int, text: str) -> None:
-        program.server.at_the_door(fault)
-
-        does_not_know(run(program, seconds=AMPLE), code, text)
-
     @pytest.mark.parametrize("ended", [Scene(nobody_at_home)], indirect=True, ids=str)
     def test_that_stays_half_open_is_not_waited_for(self, ended: Ended) -> None:
         does_not_know(ended, 244, LATE)
         assert in_time(ended)
-
-    def test_that_nobody_takes(self, program: Program) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as nobody:
-            port = nobody.getsockname()[1]
-        config = Path(program.kubeconfig)
-        config.write_text(config.read_text().replace(str(program.server.port), str(port)))
-
-        does_not_know(run(program, seconds=AMPLE), 244, "Connection refused")
 
 
 class TestCredentials:

@@ -1,8 +1,13 @@
-"""What a call without a switchboard does not import: what costs milliseconds and is of no use to it."""
+"""A call without a switchboard: its way to the API server, and the modules that it does without."""
 
 from __future__ import annotations
 
-from tests.protocol.discover.program import Program
+import json
+from pathlib import Path
+
+from tests.apiserver.certificates import HOST
+from tests.apiserver.proxy import Proxy
+from tests.protocol.discover.program import JOB, Program, worker
 from tests.protocol.imports import imported_by_a_run
 from tests.support.imports import imported_by
 
@@ -29,3 +34,19 @@ def test_a_request_to_the_api_server_imports_no_module_that_is_dear(program: Pro
     hosts, code, loaded = imported_by_a_run("mpirt.discover.main", "--job", "train", account=account, env=env)
 
     assert (hosts, code, dear(loaded)) == (["w-0:1", "w-2:4", "w-10:1"], 0, set())
+
+
+def test_hosts_are_found_through_the_proxy_of_the_environment(program: Program) -> None:
+    program.server.world.put(worker(0))
+    path = Path(program.kubeconfig)
+    config = json.loads(path.read_text(encoding="utf-8"))
+    far = {"server": f"https://api.example:{program.server.port}", "tls-server-name": HOST}
+    config["clusters"][0]["cluster"] |= far
+    path.write_text(json.dumps(config), encoding="utf-8")
+    proxy = Proxy((HOST, program.server.port))
+
+    ended = program.run("--job", JOB["mpirt.dev/job"], env={"https_proxy": proxy.url})
+    proxy.stop()
+
+    assert (ended.code, ended.errors) == (0, "")
+    assert [line for line, _ in proxy.asked] == [f"CONNECT api.example:{program.server.port} HTTP/1.1"]

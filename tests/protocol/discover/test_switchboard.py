@@ -173,20 +173,6 @@ class TestTheApiServerIsAsked:
 
         self.by_the_api_server(boarded, "no watch covers these pods", *words)
 
-    @WHY
-    def test_for_another_cluster(self, boarded: Boarded) -> None:
-        boarded.warm()
-        other = str(boarded.server.kubeconfig(boarded.program.folder / "other"))
-
-        self.by_the_api_server(boarded, "with these credentials", KUBECONFIG=other)
-
-    @WHY
-    def test_by_a_kubeconfig_that_is_another_file_elsewhere(self, boarded: Boarded) -> None:
-        boarded.warm()
-        relative = os.path.relpath(boarded.program.kubeconfig)
-
-        self.by_the_api_server(boarded, "is relative to the folder of the program that asks", KUBECONFIG=relative)
-
     @pytest.mark.sample(1)
     @pytest.mark.parametrize("setting", ["off", "/nowhere"])
     def test_where_no_switchboard_is_wanted_or_found(self, boarded: Boarded, setting: str) -> None:
@@ -207,14 +193,6 @@ class TestTheApiServerIsAsked:
         assert (ended.code, boarded.lists() > lists) == (0, True)
         assert ended.errors.startswith(FROM_THE_API_SERVER)
         assert "wait" in ended.errors.splitlines()[0]
-
-    @WHY
-    def test_when_the_last_command_has_ended(self, boarded: Boarded) -> None:
-        boarded.warm()
-        boarded.launcher.agents[0].close()
-        boarded.launcher.until(lambda status: not status["commands"])
-
-        self.by_the_api_server(boarded, "no watch covers these pods")
 
     def test_when_the_switchboard_has_ended(self, boarded: Boarded) -> None:
         boarded.warm()
@@ -251,26 +229,11 @@ class TestTheApiServerIsAsked:
         self.by_the_api_server(boarded, "is accessible to others")
 
     @WHY
-    def test_while_the_watch_does_not_begin(self, boarded: Boarded) -> None:
-        boarded.server.always("watch", Silence())
-        boarded.job()
-
-        self.by_the_api_server(boarded, "the watch on the pods is not open")
-
-    @WHY
     def test_while_the_watch_is_broken(self, boarded: Boarded) -> None:
         boarded.server.on("watch", Chunked((), Then.RESET))
         boarded.server.always("watch", Status(500))
         boarded.job()
         boarded.launcher.until(lambda status: status["watches"][0]["state"] == "silent")
-
-        self.by_the_api_server(boarded, "the watch on the pods is not open")
-
-    @WHY
-    def test_where_the_role_allows_no_watch(self, boarded: Boarded) -> None:
-        boarded.server.always("watch", Status(403, "Forbidden", "no"))
-        boarded.job()
-        boarded.launcher.until(lambda status: status["watches"][0]["state"] == "refused")
 
         self.by_the_api_server(boarded, "the watch on the pods is not open")
 

@@ -63,14 +63,6 @@ class TestHere:
         assert re.fullmatch(r"[0-9.]+[KM]", memory)
         assert capsys.readouterr().out == "0 1\n"
 
-    @pytest.mark.full("tests/unit/cli/test_psformat.py")
-    def test_a_format(self, launcher: Launcher, capsys: Say) -> None:
-        running(launcher, "w-1")
-
-        assert main(["ps", "-o", "{pod} {state:>8} {held} {agent} {command}"]) == 0
-
-        assert capsys.readouterr().out == f"w-1  running yes {os.getpid()} exec sleep 60\n"
-
     def test_json(self, launcher: Launcher, capsys: Say) -> None:
         running(launcher, "w-1", "w-0")
 

@@ -33,15 +33,6 @@ class TestACommand:
         assert 50 * MIB <= found["memory"] < 90 * MIB
         assert found["processes"] == 1
 
-    def test_that_another_switchboard_has_taken_over(self, launcher: Launcher) -> None:
-        agent = launcher.start("w-0", "exec sleep 60")
-        agent.until(lambda command: bool(command.kept))
-        launcher.command_when(lambda one: one["state"] == "running")
-
-        launcher.hand_over_again(agent)
-
-        assert launcher.command_when(lambda one: one["processes"] == 1)["generation"] == 1
-
 
 class TestAKeeperThatDoesNotAnswer:
     def unheard(self, launcher: Launcher) -> dict[str, Any]:

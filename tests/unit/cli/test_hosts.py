@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -95,46 +96,41 @@ class TestSources:
 
 
 class TestFaults:
-    def test_a_line_that_cannot_be_read_is_named_and_nothing_is_printed(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        ("data", "said"),
+        [
+            pytest.param(
+                b"w-0 slots=4\nw-1 slots=two\n",
+                "line 2: slots: must be a whole number of at most nine digits, got 'two'",
+                id="a line",
+            ),
+            pytest.param(b"w-0\n\xff\xfe\x00", "is not a text file: byte 4 is not UTF-8", id="no text"),
+        ],
+    )
+    def test_of_a_list_are_named_and_nothing_is_printed(self, tmp_path: Path, data: bytes, said: str) -> None:
         file = tmp_path / "hostfile"
-        file.write_text("train-worker-0 slots=4\ntrain-worker-1 slots=two\n", encoding="utf-8")
+        file.write_bytes(data)
 
         done = mpirt("hosts", file)
 
         assert (done.returncode, done.stdout) == (241, "")
-        assert done.stderr == (
-            f"mpirt: {file}, line 2: slots: must be a whole number of at most nine digits, got 'two'\n"
-        )
+        assert re.fullmatch(f"mpirt: {file}[,:] {re.escape(said)}\n", done.stderr)
 
-    def test_standard_input_has_a_name_too(self) -> None:
+    def test_of_standard_input_name_it(self) -> None:
         done = mpirt("hosts", "-", stdin="worker-0 4\n")
 
         assert done.returncode == 241
         assert done.stderr.startswith("mpirt: standard input, line 1: host: expected slots=N")
 
-    def test_a_file_that_is_not_there(self) -> None:
-        done = mpirt("hosts", "/nowhere/hostfile")
+    @pytest.mark.parametrize(
+        ("file", "shell", "said"),
+        [
+            pytest.param("/nowhere/hostfile", "", "/nowhere/hostfile: No such file or directory", id="missing"),
+            pytest.param("/", "", "/: Is a directory", id="a folder"),
+            pytest.param("-", "<&-", "standard input: Bad file descriptor", id="a closed standard input"),
+        ],
+    )
+    def test_what_can_not_be_read_is_named(self, file: str, shell: str, said: str) -> None:
+        done = mpirt("hosts", file, shell=shell)
 
-        assert done.returncode == 240
-        assert done.stderr == "mpirt: cannot read /nowhere/hostfile: No such file or directory\n"
-
-    def test_a_folder(self, tmp_path: Path) -> None:
-        done = mpirt("hosts", tmp_path)
-
-        assert done.returncode == 240
-        assert done.stderr == f"mpirt: cannot read {tmp_path}: Is a directory\n"
-
-    def test_standard_input_that_was_closed(self) -> None:
-        done = mpirt("hosts", "-", shell="<&-")
-
-        assert done.returncode == 240
-        assert done.stderr == "mpirt: cannot read standard input: Bad file descriptor\n"
-
-    def test_a_file_that_is_no_text(self, tmp_path: Path) -> None:
-        file = tmp_path / "hostfile"
-        file.write_bytes(b"worker-0\n\xff\xfe\x00")
-
-        done = mpirt("hosts", file)
-
-        assert done.returncode == 241
-        assert done.stderr == f"mpirt: {file}: is not a text file: byte 9 is not UTF-8\n"
+        assert (done.returncode, done.stderr) == (240, f"mpirt: cannot read {said}\n")

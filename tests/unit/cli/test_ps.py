@@ -24,6 +24,7 @@ from tests.unit.cli.boards import COMMAND, STATUS
 
 Say = pytest.CaptureFixture[str]
 Serve = Callable[..., None]
+Make = Callable[[Path], object]
 NOBODY = "mpirt: no commands are running (no switchboard)\n"
 
 
@@ -81,6 +82,24 @@ class TestWords:
         assert said in capsys.readouterr().err
 
 
+def _without_a_listener(folder: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as former:
+        former.bind(str(folder / "socket"))
+
+
+def _link(folder: Path) -> None:
+    folder.rename(folder.with_name("elsewhere"))
+    folder.symlink_to(folder.with_name("elsewhere"))
+
+
+def _file(folder: Path) -> None:
+    folder.rmdir()
+    folder.touch()
+
+
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+
+
 class TestAFolder:
     def ask(self, capsys: Say) -> str:
         assert main(["ps"]) == 0
@@ -88,44 +107,34 @@ class TestAFolder:
         assert out == ""
         return err
 
-    def test_that_is_not_there(self, folder: Path, capsys: Say) -> None:
-        folder.rmdir()
+    @pytest.mark.parametrize(
+        "make",
+        [
+            pytest.param(Path.rmdir, id="that is not there"),
+            pytest.param(Path.stat, id="without a socket"),
+            pytest.param(_without_a_listener, id="in which nobody listens"),
+        ],
+    )
+    def test_without_a_switchboard_is_passed_over(self, folder: Path, capsys: Say, make: Make) -> None:
+        make(folder)
 
         assert self.ask(capsys) == NOBODY
 
-    @pytest.mark.usefixtures("folder")
-    def test_without_a_socket(self, capsys: Say) -> None:
-        assert self.ask(capsys) == NOBODY
+    @pytest.mark.parametrize(
+        ("make", "why"),
+        [
+            pytest.param(lambda it: it.chmod(0o750), "is accessible to others: its mode is 750", id="open"),
+            pytest.param(_link, "is a link", id="a link"),
+            pytest.param(_file, "can't be opened: Not a directory", id="a file"),
+            pytest.param(
+                lambda it: shutil.chown(it, 65534), "belongs to another user", id="another's", marks=AS_ROOT
+            ),
+        ],
+    )
+    def test_that_is_not_trusted_is_named(self, folder: Path, capsys: Say, make: Make, why: str) -> None:
+        make(folder)
 
-    def test_in_which_nobody_listens(self, folder: Path, capsys: Say) -> None:
-        with socket.socket(socket.AF_UNIX) as former:
-            former.bind(str(folder / "socket"))
-
-        assert self.ask(capsys) == NOBODY
-
-    def test_that_others_may_enter(self, folder: Path, capsys: Say) -> None:
-        folder.chmod(0o750)
-
-        said = f"mpirt: {folder} is accessible to others: its mode is 750; it is not used\n{NOBODY}"
-        assert self.ask(capsys) == said
-
-    def test_that_is_a_link(self, folder: Path, capsys: Say) -> None:
-        folder.rename(folder.with_name("elsewhere"))
-        folder.symlink_to(folder.with_name("elsewhere"))
-
-        assert self.ask(capsys) == f"mpirt: {folder} is a link; it is not used\n{NOBODY}"
-
-    def test_that_is_a_file(self, folder: Path, capsys: Say) -> None:
-        folder.rmdir()
-        folder.touch()
-
-        assert self.ask(capsys) == f"mpirt: {folder} can't be opened: Not a directory; it is not used\n{NOBODY}"
-
-    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-    def test_of_another_user(self, folder: Path, capsys: Say) -> None:
-        shutil.chown(folder, 65534)
-
-        assert self.ask(capsys) == f"mpirt: {folder} belongs to another user; it is not used\n{NOBODY}"
+        assert self.ask(capsys) == f"mpirt: {folder} {why}; it is not used\n{NOBODY}"
 
     def test_whose_socket_is_something_else(self, folder: Path, capsys: Say) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
@@ -170,11 +179,7 @@ class TestASwitchboard:
         ("answer", "said"),
         [
             pytest.param(frames.answer(Kind.STATUS, b"{"), "status is not JSON", id="no JSON"),
-            pytest.param(
-                frames.answer(Kind.STATUS, b"{}"),
-                "has no watches: it is of another version",
-                id="another document",
-            ),
+            (frames.answer(Kind.STATUS, b"{}"), "has no watches: it is of another version"),
             pytest.param(frame(Kind.OUT, b"x"), "answers with a frame of type 4", id="another frame"),
             pytest.param(struct.pack("<I12x", 11 | 0xFFFFFF << 8), "a frame of 16777215 bytes", id="huge frame"),
         ],

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from mpirt.cli.launchers import shell_lines
 from tests.promises import promise
+from tests.unit.cli.program import MPIRT, mpirt
 
-MPIRT = Path(sys.executable).with_name("mpirt")
 RSH = Path(sys.executable).with_name("mpirt-rsh")
 
 OPEN_MPI = """\
@@ -23,16 +23,8 @@ export OMPI_MCA_plm_rsh_num_concurrent=128
 """
 
 
-def shims(*words: str | Path, program: str | Path = MPIRT, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [program, "shims", *words],
-        check=False,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, **env},
-    )
+def shims(*words: str | Path, program: Path = MPIRT, **environ: str) -> subprocess.CompletedProcess[str]:
+    return mpirt("shims", *words, program=program, **environ)
 
 
 def ended(done: subprocess.CompletedProcess[str], code: int, complaint: str) -> bool:
@@ -118,30 +110,16 @@ class TestKubexec:
         assert (done.returncode, "no API server configured" in done.stderr) == (241, True)
         assert (tmp_path / "mpi/kubexec.sh").readlink() == RSH
 
-    @pytest.mark.parametrize(
-        ("make", "problem"),
-        [
-            pytest.param(
-                lambda place: place.write_text("kubectl"),
-                "{} is there already, and not from mpirt; --force replaces it",
-                id="someone else's",
-            ),
-            pytest.param(
-                lambda place: place.mkdir(),
-                "{} is there already, and not from mpirt; --force replaces it",
-                id="a folder",
-            ),
-        ],
-    )
-    def test_without_it_the_ssh_shim_has_to_do(self, tmp_path: Path, make: object, problem: str) -> None:
+    @pytest.mark.parametrize("make", [Path.touch, Path.mkdir], ids=["someone else's", "a folder"])
+    def test_without_it_the_ssh_shim_has_to_do(self, tmp_path: Path, make: Callable[[Path], None]) -> None:
         place = tmp_path / "kubexec.sh"
-        assert callable(make)
         make(place)
 
         done = shims(tmp_path / "bin", "--kubexec", place)
 
         assert done.returncode == 0
-        assert f"mpirt: {problem.format(place)}; horovodrun takes {tmp_path}/bin/ssh instead\n" in done.stderr
+        problem = f"{place} is there already, and not from mpirt; --force replaces it"
+        assert f"mpirt: {problem}; horovodrun takes {tmp_path}/bin/ssh instead\n" in done.stderr
         assert "plm_rsh_agent=mpirt-rsh\n" in done.stdout
 
 

@@ -38,11 +38,7 @@ class TestAHost:
         [
             pytest.param({"conditions": []}, "not Ready", id="not Ready"),
             pytest.param({"metadata": {"deletionTimestamp": "now"}}, "being deleted", id="being deleted"),
-            pytest.param(
-                {"metadata": {"annotations": {"mpirt.dev/draining": "true"}}},
-                "draining (mpirt.dev/draining)",
-                id="draining",
-            ),
+            ({"metadata": {"annotations": {"mpirt.dev/draining": "true"}}}, "draining (mpirt.dev/draining)"),
             pytest.param(
                 {"conditions": [condition("Ready"), condition("DisruptionTarget", reason="TaintManager")]},
                 "about to be disrupted (TaintManager)",

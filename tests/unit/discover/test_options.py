@@ -60,10 +60,10 @@ class TestTheJob:
 
     def test_is_one(self) -> None:
         assert complaint("--job=a", "--selector=b") == (
-            "--job and --selector are given: which job is meant? Give one of them"
+            "--job and --selector are given: which job is meant? Choose one of them"
         )
         assert complaint(environ={"MPIRT_JOB": "a", "MPIRT_STATEFULSET": "b"}) == (
-            "MPIRT_JOB and MPIRT_STATEFULSET are set: which job is meant? Set one of them"
+            "MPIRT_JOB and MPIRT_STATEFULSET are set: which job is meant? Choose one of them"
         )
 
 

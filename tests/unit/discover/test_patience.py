@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from mpirt.discover.answer import remarks
 from mpirt.discover.discovery import Found, LeftOut
-from mpirt.discover.drivers import Call
-from mpirt.discover.patience import Patience, ask, missing
+from mpirt.discover.patience import Patience, ask, missing, remarks
 from mpirt.errors import ConfigError, MpirtError, NoPod, NotReady, PeerError, Refused, SpecError, UsageError
 from mpirt.hosts import Host
 from mpirt.kubeapi.access.steps import Deadline
@@ -192,9 +190,9 @@ class TestWhatIsSaidInTheEnd:
     LEFT_OUT = Found((Host("w-1", 1),), (LeftOut("w-0", "Pending"),))
 
     def test_is_why_there_are_no_hosts_where_the_call_waited_for_some(self) -> None:
-        assert remarks(NONE, Call(FIRST), verbose=False) == ["no hosts: 0 of 1 workers are Ready; w-0: Pending"]
-        assert remarks(NONE, Call(PLAIN), verbose=False) == []
+        assert remarks(NONE, FIRST, verbose=False) == ["no hosts: 0 of 1 workers are Ready; w-0: Pending"]
+        assert remarks(NONE, PLAIN, verbose=False) == []
 
     def test_is_nothing_where_there_are_hosts_but_for_who_wants_to_know_all(self) -> None:
-        assert remarks(self.LEFT_OUT, Call(FIRST), verbose=False) == []
-        assert remarks(self.LEFT_OUT, Call(FIRST), verbose=True) == ["left out: w-0: Pending"]
+        assert remarks(self.LEFT_OUT, FIRST, verbose=False) == []
+        assert remarks(self.LEFT_OUT, FIRST, verbose=True) == ["left out: w-0: Pending"]

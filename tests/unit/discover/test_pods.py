@@ -1,13 +1,15 @@
-"""What is read of a pod, and the words for why it isn't Ready."""
+"""What is read of a pod, whatever its fields are, and the words for why it isn't Ready."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mpirt.discover.discovery import Container, Owner, read_pod
-from mpirt.errors import PeerError
+from mpirt.discover.discovery import Container, Criteria, Owner, discover, read_pod
+from mpirt.errors import PeerError, SpecError
 from tests.unit.discover.pods import body, condition, labelled, pod
 
 NOT_READY = [condition("Ready", status="False"), condition("ContainersReady", status="False")]
@@ -111,64 +113,37 @@ class TestItsContainer:
         assert read_pod(wanted).container("other").name == "side"
 
 
+def pending(*conditions: dict[str, Any], **status: Any) -> dict[str, Any]:
+    return {"phase": "Pending", "conditions": list(conditions), "containerStatuses": [], **status}
+
+
+def unscheduled(reason: str = "") -> dict[str, Any]:
+    return pending(condition("PodScheduled", status="False", reason=reason))
+
+
+def ended(reason: str, *, ready: bool) -> list[dict[str, Any]]:
+    return [{"ready": ready, "state": {"terminated": {"reason": reason}}}]
+
+
 class TestWhyItIsNotReady:
     @pytest.mark.parametrize(
         ("status", "why"),
         [
+            pytest.param(unscheduled("Unschedulable"), "Unschedulable", id="no node takes it"),
+            pytest.param(unscheduled(), "not scheduled", id="no node yet"),
+            (pending(containerStatuses=[waiting("ImagePullBackOff")]), "ImagePullBackOff"),
             pytest.param(
-                {
-                    "phase": "Pending",
-                    "conditions": [condition("PodScheduled", status="False", reason="Unschedulable")],
-                },
-                "Unschedulable",
-                id="no node takes it",
-            ),
-            pytest.param(
-                {"phase": "Pending", "conditions": [condition("PodScheduled", status="False")]},
-                "not scheduled",
-                id="no node yet",
-            ),
-            pytest.param(
-                {"phase": "Pending", "conditions": [], "containerStatuses": [waiting("ImagePullBackOff")]},
-                "ImagePullBackOff",
-                id="no image",
-            ),
-            pytest.param(
-                {
-                    "phase": "Pending",
-                    "conditions": [],
-                    "initContainerStatuses": [waiting("CrashLoopBackOff")],
-                    "containerStatuses": [waiting("PodInitializing")],
-                },
+                pending(
+                    initContainerStatuses=[waiting("CrashLoopBackOff")],
+                    containerStatuses=[waiting("PodInitializing")],
+                ),
                 "CrashLoopBackOff",
                 id="an init container fails",
             ),
-            pytest.param(
-                {"phase": "Pending", "conditions": [], "containerStatuses": [waiting("ContainerCreating")]},
-                "ContainerCreating",
-                id="on its way",
-            ),
-            pytest.param(
-                {
-                    "conditions": NOT_READY,
-                    "containerStatuses": [{"ready": False, "state": {"terminated": {"reason": "OOMKilled"}}}],
-                },
-                "OOMKilled",
-                id="its container has ended",
-            ),
-            pytest.param(
-                {
-                    "phase": "Pending",
-                    "conditions": [],
-                    "initContainerStatuses": [{"ready": True, "state": {"terminated": {"reason": "Completed"}}}],
-                    "containerStatuses": [],
-                },
-                "Pending",
-                id="an init container that is done is no reason",
-            ),
-            pytest.param(
-                {"phase": "Failed", "reason": "Evicted", "conditions": NOT_READY}, "Failed: Evicted", id="evicted"
-            ),
+            (pending(containerStatuses=[waiting("ContainerCreating")]), "ContainerCreating"),
+            ({"conditions": NOT_READY, "containerStatuses": ended("OOMKilled", ready=False)}, "OOMKilled"),
+            (pending(initContainerStatuses=ended("Completed", ready=True)), "Pending"),
+            ({"phase": "Failed", "reason": "Evicted", "conditions": NOT_READY}, "Failed: Evicted"),
             pytest.param({"phase": "Succeeded", "conditions": NOT_READY}, "Succeeded", id="done"),
             pytest.param(
                 {"conditions": [condition("Ready", status="False"), condition("ContainersReady")]},
@@ -187,3 +162,82 @@ class TestWhyItIsNotReady:
         found = pod(spec={"readinessGates": [{"conditionType": "x"}]}, conditions=conditions)
 
         assert found.waits_for == "not Ready"
+
+
+ODD: st.SearchStrategy[Any] = st.sampled_from([None, 0, 1.5, True, "", "x", [], ["x"], {}, {"x": "y"}])
+REASONS = st.sampled_from(["OOMKilled", "ContainerCreating", "PodInitializing", "Completed", "", None])
+TEXTS = st.sampled_from(["", "a", "main", "true", "false", "Running", "Pending", "Failed", "Succeeded", 'é\n"'])
+
+
+def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Fields of which any may be missing, or not what it should be."""
+    mostly = {name.replace("__", "/").replace("_", "."): found | ODD for name, found in fields.items()}
+    return st.fixed_dictionaries({}, optional=mostly)
+
+
+def several(row: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(row | ODD, max_size=3)
+
+
+ENDS = some(reason=REASONS, message=TEXTS)
+STATUSES = several(some(name=TEXTS, ready=st.booleans(), state=some(waiting=ENDS, terminated=ENDS, running=ENDS)))
+CONDITIONS = several(
+    some(
+        type=st.sampled_from(["Ready", "ContainersReady", "PodScheduled", "DisruptionTarget", "Initialized"]),
+        status=st.sampled_from(["True", "False", "Unknown"]),
+        reason=REASONS,
+    )
+)
+CONTAINERS = several(
+    some(
+        name=TEXTS,
+        image=TEXTS,
+        resources=some(limits=some(cpu=TEXTS, nvidia_com__gpu=st.integers() | TEXTS, amd_com__gpu=TEXTS)),
+    )
+)
+ANNOTATIONS = st.fixed_dictionaries(
+    {},
+    optional=dict.fromkeys(
+        ("mpirt.dev/slots", "mpirt.dev/draining", "kubectl.kubernetes.io/default-container", "other"), TEXTS | ODD
+    ),
+)
+LABELS = st.dictionaries(st.sampled_from(["mpirt.dev/role", "mpi-job-role", "app"]), TEXTS | ODD)
+OWNERS = several(some(kind=TEXTS, name=TEXTS, uid=TEXTS, controller=st.booleans()))
+PODS = st.fixed_dictionaries(
+    {
+        "metadata": st.fixed_dictionaries(
+            {"name": st.just("w-0")},
+            optional={
+                "labels": LABELS | ODD,
+                "annotations": ANNOTATIONS | ODD,
+                "ownerReferences": OWNERS | ODD,
+                "generateName": TEXTS | ODD,
+                "deletionTimestamp": TEXTS | ODD,
+                "creationTimestamp": TEXTS | ODD,
+            },
+        )
+    },
+    optional={
+        "spec": some(containers=CONTAINERS, readinessGates=several(ODD), nodeName=TEXTS),
+        "status": some(
+            phase=TEXTS,
+            reason=REASONS,
+            conditions=CONDITIONS,
+            containerStatuses=STATUSES,
+            initContainerStatuses=STATUSES,
+        ),
+    },
+)
+
+
+@given(st.lists(PODS, max_size=3), st.sampled_from(["", "main", "a"]))
+def test_pods_of_any_shape_are_judged_or_refused(bodies: list[dict[str, Any]], container: str) -> None:
+    pods = [read_pod(body) for body in bodies]
+
+    try:
+        found = discover(pods, Criteria(container=container), asked="--job train")
+    except SpecError as error:
+        assert error.field
+    else:
+        assert all(pod.waits_for or pod.ready for pod in pods)
+        assert len(found.hosts) + len(found.left_out) <= len(pods)

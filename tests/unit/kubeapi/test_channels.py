@@ -14,7 +14,6 @@ from mpirt.kubeapi.request.channels import (
     Output,
     Status,
     Succeeded,
-    parse_status,
     stdin_messages,
 )
 
@@ -51,8 +50,20 @@ class TestStdin:
         assert b"".join(message[1:] for message in messages) == data
 
 
-def failure(**more: object) -> bytes:
-    return b"\x03" + json.dumps({"status": "Failure", **more}).encode()
+EXITED = "NonZeroExitCode"
+
+
+def failure(reason: object, message: object = "", details: object = None) -> bytes:
+    body = {"status": "Failure", "reason": reason, "message": message, "details": details}
+    return b"\x03" + json.dumps(body).encode()
+
+
+def causes(*found: object) -> dict[str, object]:
+    return {"causes": list(found)}
+
+
+def code(text: object) -> dict[str, object]:
+    return {"reason": "ExitCode", "message": text}
 
 
 class TestTheStatus:
@@ -62,59 +73,34 @@ class TestTheStatus:
             pytest.param(b'\x03{"metadata":{},"status":"Success"}', Succeeded(), id="success"),
             pytest.param(b'\x03{"status":"Success"}', Succeeded(), id="success without metadata"),
             pytest.param(b'\x03{"kind":"Status","status":"Success"}', Succeeded(), id="success in other words"),
+            pytest.param(failure(EXITED, details=causes(code("42"))), ExitedWith(42), id="exit code"),
             pytest.param(
-                failure(reason="NonZeroExitCode", details={"causes": [{"reason": "ExitCode", "message": "42"}]}),
-                ExitedWith(42),
-                id="exit code",
-            ),
-            pytest.param(
-                failure(
-                    reason="NonZeroExitCode",
-                    details={"causes": [7, {"message": "3"}, {"reason": "ExitCode", "message": "255"}]},
-                ),
+                failure(EXITED, details=causes(7, {"message": "3"}, code("255"))),
                 ExitedWith(255),
                 id="exit code among others",
             ),
             pytest.param(
-                failure(
-                    reason="InternalError",
-                    message="error executing\ncommand",
-                    details={"causes": [{"message": "1"}]},
-                ),
+                failure("InternalError", "error executing\ncommand", causes({"message": "1"})),
                 Failed("InternalError", "error executing command"),
                 id="free text in a cause",
             ),
             pytest.param(
-                failure(reason="InternalError", details={"causes": [{"reason": "ExitCode", "message": "1"}]}),
+                failure("InternalError", details=causes(code("1"))),
                 Failed("InternalError", ""),
                 id="a code with another reason",
             ),
-            pytest.param(
-                failure(reason="NonZeroExitCode", message="m"), Failed("NonZeroExitCode", "m"), id="no details"
-            ),
-            pytest.param(
-                failure(reason="NonZeroExitCode", details=[]), Failed("NonZeroExitCode", ""), id="odd details"
-            ),
-            pytest.param(
-                failure(reason="NonZeroExitCode", details={"causes": "x"}),
-                Failed("NonZeroExitCode", ""),
-                id="odd causes",
-            ),
-            pytest.param(failure(reason=5, message=None), Failed("", ""), id="odd fields"),
+            pytest.param(failure(EXITED, "m"), Failed(EXITED, "m"), id="no details"),
+            pytest.param(failure(EXITED, details=[]), Failed(EXITED, ""), id="odd details"),
+            pytest.param(failure(EXITED, details={"causes": "x"}), Failed(EXITED, ""), id="odd causes"),
+            pytest.param(failure(5, None), Failed("", ""), id="odd fields"),
         ],
     )
     def test_it_is_read_strictly(self, message: bytes, expected: Status) -> None:
         assert Channels().receive(message) == expected
 
-    @pytest.mark.parametrize("code", ["0", "-1", "256", "1.0", " 1", "", "one", "\u0661", 7, None])
-    def test_only_a_code_that_a_process_can_fail_with_is_one(self, code: object) -> None:
-        body = {
-            "status": "Failure",
-            "reason": "NonZeroExitCode",
-            "details": {"causes": [{"reason": "ExitCode", "message": code}]},
-        }
-
-        assert parse_status(body) == Failed("NonZeroExitCode", "")
+    @pytest.mark.parametrize("text", ["0", "-1", "256", "1.0", " 1", "", "one", "\u0661", 7, None])
+    def test_only_a_code_that_a_process_can_fail_with_is_one(self, text: object) -> None:
+        assert Channels().receive(failure(EXITED, details=causes(code(text)))) == Failed(EXITED, "")
 
     @pytest.mark.parametrize("body", [b"[]", b"{}", b"7", b'{"status":"success"}', b'{"status":null}'])
     def test_an_object_that_is_no_status_violates_the_protocol(self, body: bytes) -> None:

@@ -44,7 +44,7 @@ class TestInAPod:
         assert (endpoint.host, endpoint.port, endpoint.namespace) == ("10.96.0.1", 6443, "ml")
         assert endpoint.ca == PemFile(f"{account}/ca.crt", "the service account's CA")
         assert (endpoint.name, endpoint.base_path, endpoint.server_name) == ("10.96.0.1:6443", "", "")
-        assert endpoint.trust == f"{account}/ca.crt"
+        assert endpoint.trust == f"the service account's CA {account}/ca.crt"
         assert endpoint.origin == "the pod's service account"
 
     def test_the_token_is_read_at_every_connection(self, account: Path) -> None:
@@ -187,10 +187,8 @@ class TestTrust:
         ("ca", "words"),
         [
             pytest.param(None, "the system's list of authorities", id="system"),
-            pytest.param(PemFile("/etc/ca.crt", "certificate-authority"), "/etc/ca.crt", id="file"),
-            pytest.param(
-                PemText(Secret("x"), "certificate-authority-data"), "certificate-authority-data", id="text"
-            ),
+            pytest.param(PemFile("/ca.crt", "certificate-authority"), "certificate-authority /ca.crt", id="file"),
+            (PemText(Secret("x"), "certificate-authority-data"), "certificate-authority-data"),
         ],
     )
     def test_is_put_into_words(self, ca: PemFile | PemText | None, words: str) -> None:

@@ -87,9 +87,7 @@ class TestRead:
             pytest.param("020141 820142", "out of order", id="a beginning without an end"),
             pytest.param("827e 000b", "a WebSocket frame of 11 bytes", id="too long"),
             pytest.param("827f 8000000000000000", "more than 10 are not taken", id="longer than anything"),
-            pytest.param(
-                "0206 414141414141 0006 414141414141", "message is longer than 10 bytes", id="too long in parts"
-            ),
+            ("0206 414141414141 0006 414141414141", "message is longer than 10 bytes"),
         ],
     )
     def test_an_invalid_frame_is_rejected(self, data: str, text: str) -> None:

@@ -9,7 +9,10 @@ DEAR = {"asyncio", "email", "http.client", "logging", "subprocess", "urllib.requ
 
 def test_a_request_and_a_watch_import_neither_yaml_nor_subprocess() -> None:
     loaded = imported_by(
-        *(f"mpirt.kubeapi.{name}" for name in ("access.endpoint", "request.execs", "watch.link", "watch.pods"))
+        *(
+            f"mpirt.kubeapi.{name}"
+            for name in ("access.endpoint", "request.execs", "watch.link", "watch.listwatch")
+        )
     )
 
     assert loaded.isdisjoint(DEAR | {"yaml"})

@@ -249,36 +249,6 @@ class TestFailures:
             pytest.param(
                 f"echo '{answer(V1BETA1)}'", f"{ANSWER} is not an ExecCredential of {V1}", id="another version"
             ),
-            pytest.param(
-                f"echo '{answer(other=1)}'",
-                f"{ANSWER}: status: holds neither a token nor a client certificate",
-                id="nothing in it",
-            ),
-            pytest.param(
-                f"echo '{answer(clientCertificateData='c')}'",
-                f"{ANSWER}: status.clientKeyData: is missing",
-                id="no key",
-            ),
-            pytest.param(
-                f"echo '{answer(clientKeyData='s3cret')}'",
-                f"{ANSWER}: status.clientCertificateData: is missing",
-                id="no certificate",
-            ),
-            pytest.param(
-                f"echo '{answer(token=['s3cret'])}'",
-                f"{ANSWER}: status.token: expected text, got a list; put it in quotes",
-                id="a list of tokens",
-            ),
-            pytest.param(
-                f"echo '{answer(token='s3cret', expirationTimestamp='tomorrow')}'",
-                f"{ANSWER}: status.expirationTimestamp: is not a time as RFC 3339 has it",
-                id="tomorrow",
-            ),
-            pytest.param(
-                f"echo '{answer(token='s3cret', expirationTimestamp='2026-01-01T00:00:00')}'",
-                f"{ANSWER}: status.expirationTimestamp: has no time zone",
-                id="no time zone",
-            ),
         ],
     )
     def test_of_the_program(self, write: Write, script: str, said: str) -> None:
@@ -288,6 +258,33 @@ class TestFailures:
             ask(path.parent)
 
         assert str(caught.value) == said
+
+    @pytest.mark.parametrize(
+        ("status", "said"),
+        [
+            pytest.param({"other": 1}, ": holds neither a token nor a client certificate", id="nothing in it"),
+            pytest.param({"clientCertificateData": "c"}, ".clientKeyData: is missing", id="no key"),
+            pytest.param({"clientKeyData": "s3cret"}, ".clientCertificateData: is missing", id="no certificate"),
+            ({"token": ["s3cret"]}, ".token: expected text, got a list; put it in quotes"),
+            pytest.param(
+                {"token": "s3cret", "expirationTimestamp": "tomorrow"},
+                ".expirationTimestamp: is not a time as RFC 3339 has it",
+                id="tomorrow",
+            ),
+            pytest.param(
+                {"token": "s3cret", "expirationTimestamp": "2026-01-01T00:00:00"},
+                ".expirationTimestamp: has no time zone",
+                id="no zone",
+            ),
+        ],
+    )
+    def test_of_its_status(self, write: Write, status: dict[str, Any], said: str) -> None:
+        path = write(f"echo '{answer(**status)}'")
+
+        with pytest.raises(ConfigError) as caught:
+            ask(path.parent)
+
+        assert str(caught.value) == f"{ANSWER}: status{said}"
 
     def test_may_pass_at_the_second_time(self, write: Write) -> None:
         path = write(f"mkdir \"${{0%/*}}/tried\" && exit 1; echo '{answer()}'")
@@ -354,13 +351,9 @@ class TestFailures:
                 id="interactive",
             ),
             pytest.param({"args": "x"}, ".args: expected a list, got text", id="args"),
-            pytest.param(
-                {"args": [1]}, ".args[0]: expected text, got a number; put it in quotes", id="an argument"
-            ),
+            ({"args": [1]}, ".args[0]: expected text, got a number; put it in quotes"),
             pytest.param({"env": [{"value": "x"}]}, ".env[0].name: is missing or empty", id="env"),
-            pytest.param(
-                {"provideClusterInfo": "yes"}, ".provideClusterInfo: expected true or false, got text", id="yes"
-            ),
+            ({"provideClusterInfo": "yes"}, ".provideClusterInfo: expected true or false, got text"),
         ],
     )
     def test_of_the_kubeconfig(self, tmp_path: Path, fields: dict[str, Any], said: str) -> None:

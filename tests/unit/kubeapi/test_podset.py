@@ -8,8 +8,8 @@ import pytest
 
 from mpirt.errors import PeerError
 from mpirt.kubeapi.request.answers import ConnectionLost
-from mpirt.kubeapi.watch.listwatch import News, NewsKind
-from mpirt.kubeapi.watch.pods import PodWatch
+from mpirt.kubeapi.watch.listwatch import PodWatch
+from mpirt.kubeapi.watch.news import News, NewsKind
 from tests.unit.kubeapi.watches import WATCHING, answer, asked, event, no
 
 FIRST = "?labelSelector=job%3Da&limit=250"
@@ -38,6 +38,15 @@ def listed(*names: str, jitter: float = 0.0) -> PodWatch:
     made = pods(jitter=jitter)
     made.ask(100.0)
     made.receive(page(*names), 100.0)
+    return made
+
+
+def halfway(*, jitter: float = 0.0) -> PodWatch:
+    """One that has a page with "a" and asks for the next one."""
+    made = pods(jitter=jitter)
+    made.ask(100.0)
+    made.receive(page("a", after="t"), 100.0)
+    made.ask(100.0)
     return made
 
 
@@ -89,10 +98,7 @@ class TestTheList:
         assert told(made.receive(page(), 100.0)) == [(NewsKind.LISTED, "", "7")]
 
     def test_begins_anew_when_its_token_expires(self) -> None:
-        made = pods(jitter=1.0)
-        made.ask(100.0)
-        made.receive(page("a", after="t"), 100.0)
-        made.ask(100.0)
+        made = halfway(jitter=1.0)
 
         assert made.receive(no(410), 101.0) == []
         assert (made.due, asked(made, 102.0)) == (101.25, FIRST)
@@ -109,10 +115,7 @@ class TestTheList:
         assert news == [[]] * 5 + [[NewsKind.SILENT]]
 
     def test_that_goes_round_in_a_circle_begins_anew(self) -> None:
-        made = pods()
-        made.ask(100.0)
-        made.receive(page("a", after="t"), 100.0)
-        made.ask(100.0)
+        made = halfway()
 
         (news,) = made.receive(page("b", after="t"), 100.0)
 
@@ -120,32 +123,13 @@ class TestTheList:
         assert asked(made, 101.0) == FIRST
 
     def test_goes_on_with_the_page_that_was_lost(self) -> None:
-        made = pods()
-        made.ask(100.0)
-        made.receive(page("a", after="t"), 100.0)
-        made.ask(100.0)
+        made = halfway()
 
         (news,) = made.failed(ConnectionLost("lost"), 101.0)
 
         assert news.kind is NewsKind.SILENT
         assert asked(made, 102.0) == f"{FIRST}&continue=t"
         assert made.receive(page("b"), 102.0)[-1].names == frozenset("ab")
-
-    def test_is_not_asked_for_before_the_server_says_so(self) -> None:
-        made = pods()
-        made.ask(100.0)
-
-        (news,) = made.receive(no(429, b"Retry-After: 7\r\n"), 100.0)
-
-        assert (news.kind, made.due) == (NewsKind.SILENT, 107.0625)
-
-    def test_is_given_up_after_ten_seconds(self) -> None:
-        made = pods()
-        made.ask(100.0)
-
-        (news,) = made.tick(110.0)
-
-        assert str(news.error) == 'could not list pods in namespace "ml": no answer within 10 s'
 
 
 class TestEvents:
@@ -164,12 +148,6 @@ class TestEvents:
         (news,) = made.eof(200.0)
         assert (news.kind, asked(made, 201.0)) == (NewsKind.SILENT, WATCH.format(12))
         assert made.version == "12"
-
-    def test_that_say_410_mean_a_new_list_and_are_no_news(self) -> None:
-        made = watching("a")
-
-        assert made.receive(event("ERROR", {"kind": "Status", "code": 410}), 101.0) == []
-        assert asked(made, 102.0) == FIRST
 
 
 class TestARefusal:
@@ -191,10 +169,7 @@ class TestARefusal:
         assert (news.kind, made.due, asked(made, 160.0)) == (NewsKind.REFUSED, 160.0, FIRST)
 
     def test_of_a_token_begins_the_list_anew(self) -> None:
-        made = pods()
-        made.ask(100.0)
-        made.receive(page("a", after="t"), 100.0)
-        made.ask(100.0)
+        made = halfway()
 
         (news,) = made.receive(no(400), 100.0)
 
@@ -209,14 +184,6 @@ class TestALook:
 
         assert (made.asking, made.reusable, made.due, made.interrupt) == (False, False, 101.0, None)
         assert asked(made, 101.0) == FIRST
-
-    def test_does_not_wait_for_a_pause(self) -> None:
-        made = pods()
-        made.failed(ConnectionLost("lost"), 100.0)
-
-        made.look(100.0)
-
-        assert made.due == 100.0
 
     def test_that_follows_another_within_a_second_is_put_off(self) -> None:
         made = watching("a")
@@ -259,10 +226,7 @@ class TestALook:
         assert (made.tick(101.0), asked(made, 101.0)) == ([], FIRST)
 
     def test_during_a_list_that_fails_is_answered_by_one_from_the_start(self) -> None:
-        made = pods()
-        made.ask(100.0)
-        made.receive(page("a", after="t"), 100.0)
-        made.ask(100.0)
+        made = halfway()
         made.look(100.5)
 
         made.failed(ConnectionLost("lost"), 100.6)
@@ -280,20 +244,3 @@ class TestALook:
 
         assert made.eof(101.6) == []
         assert (made.due, asked(made, 102.0), made.interrupt) == (102.0, FIRST, None)
-
-
-class TestAHurry:
-    def test_does_not_wait_for_a_pause(self) -> None:
-        made = pods()
-        made.failed(ConnectionLost("lost"), 100.0)
-
-        made.hurry(100.0)
-
-        assert made.due == 100.0
-
-    def test_leaves_a_watch_alone(self) -> None:
-        made = watching("a")
-
-        made.hurry(101.0)
-
-        assert made.asking

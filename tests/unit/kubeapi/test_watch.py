@@ -9,9 +9,8 @@ import pytest
 
 from mpirt.errors import PeerError
 from mpirt.kubeapi.request.answers import ConnectionLost, Forbidden, NotFound, TimedOut
-from mpirt.kubeapi.watch.lines import RawEvent, WatchLines
-from mpirt.kubeapi.watch.listwatch import News, NewsKind
-from mpirt.kubeapi.watch.pods import PodWatch
+from mpirt.kubeapi.watch.listwatch import PodWatch
+from mpirt.kubeapi.watch.news import News, NewsKind, RawEvent, WatchLines
 from tests.unit.kubeapi.watches import WATCHING, answer, chunk, event, no
 from tests.unit.kubeapi.watches import asked as target
 
@@ -23,10 +22,16 @@ def watch(*, jitter: float = 0.0) -> PodWatch:
     return PodWatch("ml", name="w-0", now=100.0, jitter=lambda: jitter, origin="the test")
 
 
-def listed(*, jitter: float = 0.0) -> PodWatch:
-    """A watch that has listed its pod at 100.0, as of version 7."""
+def asking(*, jitter: float = 0.0) -> PodWatch:
+    """A watch that has asked for its list at 100.0."""
     made = watch(jitter=jitter)
     made.ask(100.0)
+    return made
+
+
+def listed(*, jitter: float = 0.0) -> PodWatch:
+    """A watch that has listed its pod at 100.0, as of version 7."""
+    made = asking(jitter=jitter)
     made.receive(answer(LIST), 100.0)
     return made
 
@@ -36,6 +41,14 @@ def watching(*, jitter: float = 0.0) -> PodWatch:
     made = listed(jitter=jitter)
     made.ask(100.0)
     assert made.receive(WATCHING, 100.0) == [News(NewsKind.OPEN)]
+    return made
+
+
+def polling() -> PodWatch:
+    """A watch that is allowed to get its pod only, and asks for it."""
+    made = asking()
+    made.receive(no(403), 100.0)
+    made.ask(100.0)
     return made
 
 
@@ -52,8 +65,7 @@ class TestQuestions:
         assert (made.asking, made.expires) == (True, 110.0)
 
     def test_then_a_watch_from_the_lists_version(self) -> None:
-        made = watch(jitter=0.5)
-        made.ask(100.0)
+        made = asking(jitter=0.5)
 
         news = made.receive(answer(LIST), 101.0)
 
@@ -65,8 +77,7 @@ class TestQuestions:
         )
 
     def test_an_empty_list_means_that_the_pod_is_gone(self) -> None:
-        made = watch()
-        made.ask(100.0)
+        made = asking()
 
         assert made.receive(answer({**LIST, "items": []}), 101.0) == [
             News(NewsKind.GONE, name="w-0", version="7", asked=100.0)
@@ -148,8 +159,7 @@ class TestTheEnd:
         assert watch().eof(100.0) == []
 
     def test_that_is_half_an_object_is_an_error(self) -> None:
-        made = watch()
-        made.ask(100.0)
+        made = asking()
         made.receive(b'HTTP/1.1 200 OK\r\n\r\n{"kind": "Pod', 100.0)
 
         (news,) = made.eof(101.0)
@@ -172,8 +182,7 @@ class TestTroubles:
 
     @pytest.mark.parametrize(("jitter", "due"), [(0.0, 107.0625), (1.0, 107.125)])
     def test_with_a_retry_after_never_come_sooner(self, jitter: float, due: float) -> None:
-        made = watch(jitter=jitter)
-        made.ask(100.0)
+        made = asking(jitter=jitter)
 
         (news,) = made.receive(no(429, b"Retry-After: 7\r\n"), 100.0)
 
@@ -188,8 +197,7 @@ class TestTroubles:
         assert made.due == 100.125
 
     def test_of_time_are_named_by_what_was_asked(self) -> None:
-        made = watch()
-        made.ask(100.0)
+        made = asking()
         early = made.tick(109.9)
 
         (news,) = made.tick(110.0)
@@ -222,8 +230,7 @@ class TestTroubles:
 
 class TestALesserRole:
     def test_polls_the_pod(self) -> None:
-        made = watch(jitter=1.0)
-        made.ask(100.0)
+        made = asking(jitter=1.0)
         (refused,) = made.receive(no(403), 100.0)
 
         assert (refused.kind, type(refused.error), made.due) == (NewsKind.REFUSED, Forbidden, 100.0)
@@ -232,19 +239,13 @@ class TestALesserRole:
         assert made.due == 104.75
 
     def test_learns_from_404_that_the_pod_is_gone(self) -> None:
-        made = watch()
-        made.ask(100.0)
-        made.receive(no(403), 100.0)
-        made.ask(100.0)
+        made = polling()
 
         assert made.receive(no(404), 101.0) == [News(NewsKind.GONE, name="w-0", asked=100.0)]
         assert made.due == 103.25
 
     def test_learns_nothing_from_a_404_that_is_not_the_api_servers(self) -> None:
-        made = watch()
-        made.ask(100.0)
-        made.receive(no(403), 100.0)
-        made.ask(100.0)
+        made = polling()
 
         (news,) = made.receive(b"HTTP/1.1 404 x\r\nContent-Length: 15\r\n\r\ndefault backend", 101.0)
 
@@ -273,8 +274,7 @@ class TestALesserRole:
         assert target(made, 130.0) == "?fieldSelector=metadata.name%3Dw-0"
 
     def test_has_no_meaning_for_a_404_to_a_list(self) -> None:
-        made = watch()
-        made.ask(100.0)
+        made = asking()
 
         (news,) = made.receive(no(404), 101.0)
 
@@ -291,16 +291,14 @@ class TestALook:
         assert target(made, 101.0) == "?fieldSelector=metadata.name%3Dw-0"
 
     def test_waits_for_the_answer_that_is_on_its_way(self) -> None:
-        made = watch()
-        made.ask(100.0)
+        made = asking()
 
         made.look(101.0)
 
         assert (made.asking, made.expires) == (True, 110.0)
 
     def test_does_not_wait_for_a_pause(self) -> None:
-        made = watch()
-        made.ask(100.0)
+        made = asking()
         made.failed(ConnectionLost("lost"), 100.0)
 
         made.look(100.0)
@@ -310,10 +308,7 @@ class TestALook:
 
 class TestAHurry:
     def test_asks_again_and_again_where_polling_is_all(self) -> None:
-        made = watch()
-        made.ask(100.0)
-        made.receive(no(403), 100.0)
-        made.ask(100.0)
+        made = polling()
         made.receive(answer(POD), 100.0)
 
         made.hurry(101.0)
@@ -331,10 +326,7 @@ class TestAHurry:
         assert (made.asking, made.reusable) == (True, True)
 
     def test_lets_the_answer_come_that_is_on_its_way_and_asks_again_after_it(self) -> None:
-        made = watch()
-        made.ask(100.0)
-        made.receive(no(403), 100.0)
-        made.ask(100.0)
+        made = polling()
 
         made.hurry(100.5)
         made.receive(answer(POD), 101.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from mpirt.kubeapi.watch.pods import PodWatch
+from mpirt.kubeapi.watch.listwatch import PodWatch
 
 PODS = "/api/v1/namespaces/ml/pods"
 WATCHING = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

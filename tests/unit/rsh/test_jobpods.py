@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from mpirt.kubeapi.watch.listwatch import News, NewsKind
+from mpirt.kubeapi.watch.news import News, NewsKind
 from mpirt.rsh.watches.jobpods import NotKnown, PodQuestions, covers, given_scope, scope_of
 
 if TYPE_CHECKING:

@@ -1,14 +1,16 @@
 """
-The body of a watch: one JSON object per line, in bytes that arrive in any pieces. No I/O.
+What a watch has to say, and the lines in which the API server says it. No I/O.
 
-Owns: lines, their bound, and what a line may say.
+Owns: the news for those who watch; and the body of a watch, one JSON object per line, in bytes that arrive in any
+pieces: lines, their bound, and what a line may say.
 """
 
 from __future__ import annotations
 
 import json
+from enum import Enum
 
-from mpirt.errors import PeerError
+from mpirt.errors import MpirtError, PeerError
 from mpirt.kubeapi.request.answers import JsonObject
 from mpirt.values import Value
 
@@ -20,6 +22,40 @@ MODIFIED = "MODIFIED"
 DELETED = "DELETED"
 BOOKMARK = "BOOKMARK"
 ERROR = "ERROR"
+
+
+class NewsKind(Enum):
+    """What the news are."""
+
+    SEEN = "seen"
+    """The current state of the pod."""
+    GONE = "gone"
+    """The pod was deleted; `pod` is its last state, if the server sent it."""
+    LISTED = "listed"
+    """Of a set: the list is complete. `names` are the pods in it; all others are not in the set."""
+    OPEN = "open"
+    """The API server answers, and will tell what changes."""
+    SILENT = "silent"
+    """The API server can't be heard, for `error`; it is asked again."""
+    REFUSED = "refused"
+    """The Role does not allow it, says `error`; something humbler is tried."""
+    HIDDEN = "hidden"
+    """The Role does not allow the humblest either, says `error`; it is asked again after a while."""
+
+
+class News(Value):
+    """One piece of news about the pod, or about hearing of it."""
+
+    kind: NewsKind
+    pod: JsonObject | None = None
+    error: MpirtError | None = None
+    name: str = ""
+    """Of a set: which pod."""
+    version: str = ""
+    """Of a set: the resource version as of which it is true."""
+    names: frozenset[str] = frozenset()
+    asked: float | None = None
+    """Of a list, or of a pod that was read: when it was asked for, so that it is not older."""
 
 
 class RawEvent(Value):

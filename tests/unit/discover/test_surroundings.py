@@ -1,4 +1,4 @@
-"""horovodrun is found among our ancestors, and the mark of its first call where it may be left."""
+"""Around a call: its horovodrun, the mark of that one's first call, and the job of the launcher pod."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.discover.drivers import Driver, Mark, find_driver, folders
+from mpirt.discover.drivers import Mark, find_driver, folders
+from mpirt.discover.job import job_at_hand, own_pod, parse_labels
+from mpirt.discover.options import Selection
+from mpirt.errors import UsageError
+from mpirt.processes import Process
 
-DRIVER = Driver(pid=7, started=1234, age=0.0)
+DRIVER = Process(7, 1, started=1234)
 LOOK = "import os; from mpirt.discover.drivers import find_driver; print(find_driver(os.getppid()))"
 
 
@@ -28,7 +32,7 @@ class TestHorovodrun:
             [sys.executable, "-u", str(script)], capture_output=True, text=True, check=True, timeout=60
         ).stdout.splitlines()
 
-        assert told[1].startswith(f"Driver(pid={told[0]}, started=") is (name == "horovodrun"), told
+        assert told[1].startswith(f"Process(pid={told[0]}, ") is (name == "horovodrun"), told
 
     def test_is_known_as_a_module(self, tmp_path: Path) -> None:
         _process(tmp_path, 60, above=50, words=["sh", "-c", "horovodrun -np 2"])
@@ -63,7 +67,7 @@ class TestTheMark:
     def test_is_of_one_process(self, tmp_path: Path) -> None:
         Mark(DRIVER, [str(tmp_path)]).make()
 
-        assert not Mark(Driver(pid=7, started=1235, age=0.0), [str(tmp_path)]).is_there()
+        assert not Mark(Process(7, 1, started=1235), [str(tmp_path)]).is_there()
 
     def test_stands_in_a_folder_that_nobody_else_enters(self, tmp_path: Path) -> None:
         Mark(DRIVER, [str(tmp_path)]).make()
@@ -111,3 +115,45 @@ def _process(proc: Path, pid: int, *, above: int, words: list[str], started: int
     fields = ["S", str(above), *["0"] * 17, str(started), "0"]
     (folder / "stat").write_text(f"{pid} (a ) b) {' '.join(fields)}\n")
     (folder / "cmdline").write_bytes(b"\0".join(word.encode() for word in words) + b"\0")
+
+
+def test_labels_are_read_as_the_downward_api_writes_them() -> None:
+    text = 'app="x"\nmpirt.dev/job="train"\nempty=""\n\nnonsense\n'
+
+    assert parse_labels(text) == {"app": "x", "mpirt.dev/job": "train", "empty": ""}
+
+
+class TestTheJob:
+    def test_stands_in_a_file(self, tmp_path: Path) -> None:
+        (tmp_path / "labels").write_text('mpirt.dev/job="train"\n')
+        path = str(tmp_path / "labels")
+
+        found = job_at_hand({"MPIRT_POD_LABELS": path}, "")
+
+        assert found == Selection(f"{path}: mpirt.dev/job train", ("mpirt.dev/job=train",))
+
+    def test_stands_in_the_host_name_that_mpi_operator_gives(self) -> None:
+        found = job_at_hand({"K_MPI_JOB_ROLE": "launcher"}, "train-launcher")
+
+        assert found is not None
+        assert found.selectors == ("training.kubeflow.org/job-name=train",)
+
+    @pytest.mark.parametrize(
+        ("environ", "host"),
+        [
+            ({}, "train-launcher"),
+            ({"K_MPI_JOB_ROLE": "worker"}, "a-launcher"),
+            ({"K_MPI_JOB_ROLE": "launcher"}, "a"),
+        ],
+    )
+    def test_may_stand_in_the_pod_only(self, environ: dict[str, str], host: str) -> None:
+        assert job_at_hand({**environ, "MPIRT_POD_LABELS": "/nowhere"}, host) is None
+
+    def test_is_not_known_outside_of_a_pod(self) -> None:
+        with pytest.raises(UsageError, match=r"no job: not in a launcher pod .*; name it with --job"):
+            job_at_hand({"MPIRT_POD_LABELS": "/nowhere"}, "")
+
+
+def test_there_is_no_own_pod_outside_of_a_cluster() -> None:
+    assert own_pod({}) == ""
+    assert own_pod({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}) != ""
