@@ -8,9 +8,8 @@ import pytest
 
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
-from tests.unit.controller.decisions.endedjobs import RERUN, WHEN_DELETED, annotate, succeeded
 from tests.unit.controller.jobs import container, mpi_job, template, time
-from tests.unit.controller.world import World, started, writes
+from tests.unit.controller.world import RERUN, RERUN_WHEN_DELETED, World, annotate, started, succeeded, writes
 
 
 def run_again(world: World) -> None:
@@ -63,7 +62,7 @@ class TestItRunsAgain:
         assert "create StatefulSet" in writes(done)
 
     def test_by_the_deletion_of_its_launcher_job_where_it_says_so(self) -> None:
-        world = succeeded("Running", **{WHEN_DELETED: "true"})
+        world = succeeded("Running", **{RERUN_WHEN_DELETED: "true"})
         assert world.later(60) == []
         world.lose_launcher_job()
 
@@ -74,7 +73,7 @@ class TestItRunsAgain:
 
     @pytest.mark.parametrize(
         ("name", "value"),
-        [(RERUN, "1"), *((WHEN_DELETED, said) for said in ("false", "", "yes"))],
+        [(RERUN, "1"), *((RERUN_WHEN_DELETED, said) for said in ("false", "", "yes"))],
     )
     def test_not_by_a_value_from_before_its_end_nor_by_a_deletion_for_any_other_word(
         self, name: str, value: str
