@@ -203,6 +203,7 @@ def kept(kind: str, **changed: object) -> Body:
     return slim(kind, json.loads(json.dumps(body)))
 
 
+@pytest.mark.uncounted
 @pytest.mark.parametrize("kind", MADE)
 def test_a_job_of_ten_thousand_workers_takes_little_space(kind: str) -> None:
     assert len(json.dumps(MADE[kind])) > 200_000
@@ -210,6 +211,7 @@ def test_a_job_of_ten_thousand_workers_takes_little_space(kind: str) -> None:
     assert len(json.dumps(kept(kind))) < 1_500
 
 
+@pytest.mark.uncounted
 def test_the_workers_that_a_role_names_are_known_all_the_same() -> None:
     names = {"train-worker-0", "train-worker-1", "train-worker-7", "train-worker-9"}
     body = role(LARGE, [*names, "another", "train-worker-x"])
@@ -219,6 +221,7 @@ def test_the_workers_that_a_role_names_are_known_all_the_same() -> None:
     assert named_workers("train", {}) == set()
 
 
+@pytest.mark.uncounted
 @pytest.mark.parametrize(
     ("kind", "section", "edited"),
     [
@@ -238,6 +241,7 @@ def test_an_edit_is_found_and_the_whole_section_is_written(kind: str, section: s
     assert operation == {"op": "add", "path": f"/{section}", "value": MADE[kind][section]}
 
 
+@pytest.mark.uncounted
 def test_a_section_that_is_not_wanted_is_removed() -> None:
     action = correction(config_map(LARGE, {}), read_live("ConfigMap", kept("ConfigMap")))
 
