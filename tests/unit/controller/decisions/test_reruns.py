@@ -23,13 +23,17 @@ def run_again(world: World) -> None:
 
 
 class TestItRunsAgain:
-    def test_by_an_annotation_with_a_new_value(self) -> None:
-        world = succeeded("Running")
+    @pytest.mark.parametrize(("policy", "kept"), [("Running", []), ("None", ["delete StatefulSet"])])
+    def test_by_an_annotation_with_a_new_value_once_kept_workers_are_gone(
+        self, policy: str, kept: list[str]
+    ) -> None:
+        world = succeeded(policy)
 
         annotate(world, **{RERUN: "1"})
-        done = world.later(10)
+        done = writes(world.later(10))
 
-        assert writes(done)[:2] == ["delete Job", "try Job"]
+        assert done[: len(kept) + 2] == ["delete Job", *kept, "try Job"]
+        assert "create StatefulSet" in done
         assert world.condition("Succeeded") == (False, "MPIJobRunAgain", "The job runs again.")
         assert world.state() == "Created"
         assert world.job["status"]["startTime"] == time(world.seconds)
@@ -51,15 +55,6 @@ class TestItRunsAgain:
         assert world.later(60) == []
         annotate(world, **{RERUN: "2"})
         assert "create StatefulSet" in writes(world.later(10))
-
-    def test_workers_that_were_kept_make_room_first(self) -> None:
-        world = succeeded("None")
-        annotate(world, **{RERUN: "1"})
-
-        done = world.later(10)
-
-        assert writes(done)[:2] == ["delete Job", "delete StatefulSet"]
-        assert "create StatefulSet" in writes(done)
 
     def test_by_the_deletion_of_its_launcher_job_where_it_says_so(self) -> None:
         world = succeeded("Running", **{RERUN_WHEN_DELETED: "true"})
