@@ -118,7 +118,7 @@ PROGRAMS := $(addprefix tests/unit/,agent keeper)
 # where branches are counted, Python needs three times as long.
 UNITS := $(addprefix tests/unit/,api demo e2e images kube run test_ci.py test_docs.py test_imports.py \
   test_install.py test_layers.py test_makefile.py test_packaging.py test_promises.py \
-  $(addprefix controller/loop/test_,long_plans.py refused_workers.py) controller/observed/test_digested.py \
+  $(addprefix controller/loop/test_,long_plans.py refused_workers.py) \
   $(addprefix controller/decisions/test_,cut_off.py harmless_edits.py odd_numbers.py rights.py suspended.py) \
   controller/scaling/test_drains.py \
   $(addprefix kubeapi/test_,kubeconfig.py plugin.py) \

@@ -35,7 +35,7 @@ from mpirt.controller.model.actions import (
     pointer,
 )
 from mpirt.controller.model.objectnames import GENERATION_ANNOTATION, TEMPLATE_ANNOTATION
-from mpirt.controller.model.reading import digest, rows, table, text
+from mpirt.controller.model.reading import digest, text
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import Live, Observed, digest_of, is_behind, is_of_revision
 from mpirt.controller.observed.slim import digested
@@ -182,7 +182,7 @@ def _owner_changes(owner: Mapping[str, Any], live: Live) -> Iterator[Operation]:
     When a CRD is replaced, the version that they name may no longer be served. Kubernetes' garbage collector can't
     find the owner then: it deletes the object early, or never.
     """
-    for index, row in enumerate(rows(table(live.body, "metadata"), "ownerReferences")):
+    for index, row in enumerate(live.body["metadata"].get("ownerReferences", ())):
         if row.get("uid") == owner["uid"] and row.get("apiVersion") != owner["apiVersion"]:
             at = f"/metadata/ownerReferences/{index}"
             yield {"op": "test", "path": f"{at}/uid", "value": owner["uid"]}

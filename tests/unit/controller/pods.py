@@ -110,6 +110,13 @@ def ended(name: str, code: int, reason: str = "Error", **more: Any) -> Body:
     return {"name": name, "image": "mpi:4", "ready": False, "state": terminated(code, reason, **more)}
 
 
+def failed_launcher(
+    name: str = "train-launcher-1", code: int = 137, *, since: float = 12, at: float = 18, **end: Any
+) -> Body:
+    done = ended("mpi", code, since=since, at=at, **end)
+    return launcher(name, created=since - 2, phase="Failed", conditions={}, containers=[done])
+
+
 def restarted(name: str, code: int, reason: str = "Error", *, at: float = 20) -> Body:
     return running(name, since=at + 1, lastState=terminated(code, reason, at=at))
 

@@ -283,6 +283,11 @@ class World:
         row = next(row for row in self.job["status"]["conditions"] if row["type"] == kind)
         return row["status"] == "True", row["reason"], row["message"]
 
+    def attempts(self) -> list[Body]:
+        """The attempts of the job in its status."""
+        found: list[Body] = self.job["status"]["attempts"]
+        return found
+
     def state(self) -> str:
         """What kubectl shows: the type of the last condition."""
         return str(self.job["status"]["conditions"][-1]["type"])
@@ -315,6 +320,25 @@ def started(**spec: Any) -> World:
     world = World(mpi_job(**spec))
     world.start()
     return world
+
+
+RERUN, RERUN_WHEN_DELETED = "mpirt.dev/rerun", "mpirt.dev/rerun-when-deleted"
+
+
+def succeeded(policy: str = "None", **annotations: str) -> World:
+    """A job that has succeeded."""
+    world = World(mpi_job(runPolicy={"cleanPodPolicy": policy}))
+    annotate(world, **annotations)
+    world.start()
+    done = pods.ended("mpi", 0, "Completed")
+    world.launcher_is(pods.launcher(phase="Succeeded", conditions={}, containers=[done]), succeeded=1)
+    world.finish(succeeded=1)
+    world.later(15)
+    return world
+
+
+def annotate(world: World, **annotations: str) -> None:
+    world.job["metadata"].setdefault("annotations", {}).update(annotations)
 
 
 def _has_role(body: Body, role: str) -> bool:

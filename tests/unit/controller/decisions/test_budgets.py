@@ -32,10 +32,6 @@ def running(*, sees_nodes: bool = True, policy: str = "None") -> TrainingWorld:
     return world
 
 
-def test_a_running_job_whose_workers_leave_cordoned_nodes_has_one() -> None:
-    assert BUDGET in running().kinds()
-
-
 def invalid(world: TrainingWorld) -> None:
     world.change(slotsPerWorker="two")
     world.settle()
@@ -69,6 +65,7 @@ def finished(world: TrainingWorld) -> None:
 )
 def test_a_job_that_the_controller_does_not_move_has_none(happens: Callable[[TrainingWorld], None]) -> None:
     world = running()
+    assert BUDGET in world.kinds()
 
     happens(world)
 
@@ -95,14 +92,6 @@ class TestAControllerThatMayNotListNodes:
         assert BUDGET not in world.kinds()
         assert world.condition("Created")[2] == f"TrainingJob ml/elastic is created. {NOTICE}."
         assert ("Warning", "TrainingJobFieldNotHonoured", NOTICE) in world.events
-
-    def test_says_nothing_about_jobs_without_the_annotation(self) -> None:
-        world = TrainingWorld()
-        world.sees_nodes = False
-
-        world.settle()
-
-        assert world.condition("Created")[2] == "TrainingJob ml/elastic is created."
 
     def test_creates_one_as_soon_as_it_may(self) -> None:
         world = running(sees_nodes=False)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.controller import pods
-from tests.unit.controller.decisions.endedjobs import RERUN, annotate, succeeded
 from tests.unit.controller.jobs import at, container, mpi_job, template, time
-from tests.unit.controller.world import World, settled, started, writes
+from tests.unit.controller.world import RERUN, World, annotate, settled, started, succeeded, writes
 
 
 @pytest.mark.uncounted

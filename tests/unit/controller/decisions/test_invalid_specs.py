@@ -59,6 +59,7 @@ class TestSuspension:
         assert world.state() == "Suspended"
         assert world.condition("Running") == (False, "MPIJobFailedValidation", PROBLEM)
         assert "startTime" not in world.job["status"]
+        assert world.attempts()[-1]["stopped"] == "Suspended"
         assert world.later(60) == []
 
     def test_counts_pods_as_active_until_they_have_left_their_nodes(self) -> None:
@@ -69,13 +70,6 @@ class TestSuspension:
         world.later(10)
 
         assert world.job["status"]["replicaStatuses"]["Worker"]["active"] == 1
-
-    def test_is_recorded_as_the_reason_why_the_launcher_was_stopped(self) -> None:
-        world = running()
-
-        suspend(world)
-
-        assert world.job["status"]["attempts"][-1]["stopped"] == "Suspended"
 
     def test_ends_without_anything_being_created(self) -> None:
         world = running()
@@ -181,13 +175,6 @@ class TestADeadline:
         assert writes(done) == ["patch Job"]
         assert world.get("Job")["spec"]["activeDeadlineSeconds"] == 1
         assert world.later(60) == []
-
-    def test_that_is_shortened_later_counts_too(self) -> None:
-        world = running()
-
-        world.change(runPolicy={"activeDeadlineSeconds": 100})
-
-        assert "patch Job" in writes(world.later(100))
 
     def test_leaves_alone_a_launcher_job_that_is_being_deleted(self) -> None:
         world = running(activeDeadlineSeconds=100)

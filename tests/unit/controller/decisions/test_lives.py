@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from mpirt.controller.model.actions import Plan
+from mpirt.controller.model.actions import Plan, Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, at, container, mpi_job, template, time
-from tests.unit.controller.world import World, settled, started, with_workers, writes
+from tests.unit.controller.world import RUNS, World, settled, started, with_workers, writes
 
 
 @pytest.mark.uncounted
@@ -40,20 +42,10 @@ class TestAPlainJob:
 
         assert writes(world.settle())[:3] == ["create Role", "create RoleBinding", "create Job"]
 
-    def test_it_runs_when_its_launcher_runs(self) -> None:
-        world = World()
-
-        world.start()
-
-        assert world.state() == "Running"
-        assert world.condition("Running") == (
-            True,
-            "MPIJobRunning",
-            "Launcher pod train-launcher-1 runs on node node-1; 2 of 2 workers are Ready",
-        )
-
-    def test_it_ends_with_its_launcher(self) -> None:
+    def test_it_runs_and_ends_with_its_launcher(self) -> None:
         world = started()
+        assert world.state() == "Running"
+        assert world.condition("Running") == (True, "MPIJobRunning", f"{RUNS}2 of 2 workers are Ready")
 
         world.finish(succeeded=1)
 
@@ -70,20 +62,29 @@ class TestAPlainJob:
         assert world.settle() == []
         assert world.state() == "Running"
 
-    def test_it_costs_few_writes(self) -> None:
+    @pytest.mark.parametrize("is_over", [False, True], ids=["it runs", "it is over"])
+    def test_in_peace_nothing_is_done(self, *, is_over: bool) -> None:
         world = started()
-        world.finish(succeeded=1)
-
-        world.later(3600)
-
-        assert world.writes <= 20
-
-    def test_in_peace_nothing_is_done(self) -> None:
-        world = started()
+        if is_over:
+            world.finish(succeeded=1)
         world.later(60)
 
         assert world.later(3600) == []
         assert world.plan().again is None
+        assert world.writes <= 20
+
+    @pytest.mark.parametrize(
+        ("metadata", "policy"),
+        [
+            pytest.param({}, {"managedBy": "kueue.x-k8s.io/multikueue"}, id="another controller manages it"),
+            pytest.param({"deletionTimestamp": time(1)}, {}, id="it is being deleted"),
+        ],
+    )
+    def test_it_is_left_alone(self, metadata: Body, policy: Body) -> None:
+        world = World(mpi_job(runPolicy=policy))
+        world.job["metadata"] |= metadata
+
+        assert world.plan() == Plan()
 
     def test_whose_launcher_is_on_its_way_says_where_it_is(self) -> None:
         world = with_workers()
@@ -103,15 +104,6 @@ class TestAPlainJob:
             "launcher pod train-launcher-1: init container mpirt-wait runs; 2 of 2 workers are Ready",
         )
 
-    def test_with_a_launcher_at_startup_it_is_made_at_once(self) -> None:
-        world = World(mpi_job(launcherCreationPolicy="AtStartup"))
-
-        done = world.settle()
-
-        assert "create Job" in writes(done)
-        world.later(10)
-        assert world.condition("Running")[1] == "MPIJobLauncherNotRunning"
-
     def test_notices_are_told_once(self) -> None:
         world = settled(mpi_job(worker=template(container("w", command=["sshd"]))))
 
@@ -128,17 +120,6 @@ class TestAPlainJob:
 
         assert world.told()[2:] == ["MPIJobFieldNotHonoured"]
         assert "scheduleTimeoutSeconds" in world.events[-1][2]
-
-    def test_of_somebody_else_is_let_be(self) -> None:
-        world = World(mpi_job(runPolicy={"managedBy": "kueue.x-k8s.io/multikueue"}))
-
-        assert world.plan() == Plan()
-
-    def test_that_is_being_deleted_is_let_be(self) -> None:
-        world = World()
-        world.job["metadata"]["deletionTimestamp"] = time(1)
-
-        assert world.plan() == Plan()
 
 
 class TestWorkersThatAreNotReady:
@@ -288,3 +269,68 @@ class TestWhatIsEditedIsPutRight:
 def annotations_of(body: Body) -> Body:
     found: Body = body["metadata"]["annotations"]
     return found
+
+
+def alone(**spec: Any) -> Body:
+    job = mpi_job(**spec)
+    del job["spec"]["mpiReplicaSpecs"]["Worker"]
+    return job
+
+
+def test_the_launcher_of_a_job_without_workers_is_made_at_once() -> None:
+    world = World(alone(runLauncherAsWorker=True))
+
+    done = world.settle()
+
+    assert writes(done)[:8] == [
+        "try Job",
+        "create ConfigMap",
+        "create ServiceAccount",
+        "create Service",
+        "create Role",
+        "create RoleBinding",
+        "create Job",
+        "tell MPIJobCreated",
+    ]
+    assert world.kinds() == ["ConfigMap", "Job", "Role", "RoleBinding", "Service", "ServiceAccount"]
+    assert world.get("ConfigMap")["data"]["workers-needed"] == "0"
+
+
+def test_a_job_without_workers_runs_and_ends() -> None:
+    world = settled(alone())
+
+    world.launcher_is(pods.launcher(), active=1)
+    world.settle()
+
+    running = "Launcher pod train-launcher-1 runs on node node-1; the job has no workers"
+    assert world.condition("Running") == (True, "MPIJobRunning", running)
+    world.finish(succeeded=1)
+    assert world.state() == "Succeeded"
+
+
+def test_workers_that_are_taken_out_of_the_spec_go() -> None:
+    world = started()
+
+    del world.job["spec"]["mpiReplicaSpecs"]["Worker"]
+    world.settle()
+
+    assert "StatefulSet" not in world.kinds()
+
+
+def test_a_refused_launcher_of_a_job_without_workers_is_told_with_its_field() -> None:
+    world = World(alone())
+    world.refuse["train-launcher"] = Rejection("Job", "", "no such class", final=True)
+
+    world.settle()
+
+    assert "spec.mpiReplicaSpecs.Launcher.template: " in str(world.job)
+
+
+def test_a_job_without_workers_keeps_to_its_template() -> None:
+    world = settled(alone())
+    world.launcher_is(pods.launcher(), active=1)
+    world.settle()
+
+    world.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"] = template({"name": "mpi", "image": "mpi:5"})
+
+    assert "delete Job" in writes(world.settle())

@@ -77,18 +77,6 @@ class TestThePodOfALostNode:
     def test_is_left_alone(self, pod: Body) -> None:
         assert not forced(running_beside(pod), at_second=86400)
 
-    def test_has_all_of_a_long_grace_period(self) -> None:
-        world = running_beside(worker_on_node_2(deleted=900))
-
-        assert not forced(world, at_second=899)
-        assert forced(world, at_second=900)
-
-    def test_that_tolerates_its_loss_for_a_second_waits_until_the_loss_is_believed(self) -> None:
-        world = running_beside(worker_on_node_2(deleted=LOST + 2))
-
-        assert not forced(world, at_second=LOST + 29)
-        assert forced(world, at_second=LOST + 30)
-
     def test_of_a_suspended_job_is_force_deleted_then_too(self) -> None:
         world = started()
         world.change(runPolicy={"suspend": True})
@@ -143,15 +131,21 @@ class TestAPodThatWasNotReadyWhenItsNodeWasLost:
 
 
 class TestWhenTheClusterIsAtFault:
-    def test_after_an_outage_of_the_api_server_nodes_have_longer_to_come_back(self) -> None:
-        world = running_beside(worker_on_node_2(deleted=40), heard=100)
+    @pytest.mark.parametrize(
+        ("deleted", "heard", "second"),
+        [
+            pytest.param(900, None, 900, id="after all of a long grace period"),
+            pytest.param(LOST + 2, None, LOST + 30, id="after half a minute, however short its toleration is"),
+            pytest.param(40, 100, 190, id="later after an outage of the API server"),
+            pytest.param(OVER, -60, OVER, id="at once if the outage is long ago"),
+        ],
+    )
+    def test_a_deletion_is_forced(self, deleted: float, heard: float | None, second: float) -> None:
+        world = running_beside(worker_on_node_2(deleted=deleted), heard=heard)
 
-        assert not forced(world, at_second=189)
-        assert world.plan().again == at(190)
-        assert forced(world, at_second=190)
-
-    def test_an_outage_long_ago_is_no_reason_to_wait(self) -> None:
-        assert forced(running_beside(worker_on_node_2(), heard=-60), at_second=OVER)
+        assert not forced(world, at_second=second - 1)
+        assert world.plan().again == at(second)
+        assert forced(world, at_second=second)
 
     def test_where_all_nodes_are_silent_and_kubernetes_deletes_nothing_nothing_is_forced(self) -> None:
         world = started()

@@ -8,9 +8,8 @@ import pytest
 
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
-from tests.unit.controller.decisions.endedjobs import RERUN, WHEN_DELETED, annotate, succeeded
 from tests.unit.controller.jobs import container, mpi_job, template, time
-from tests.unit.controller.world import World, started, writes
+from tests.unit.controller.world import RERUN, RERUN_WHEN_DELETED, World, annotate, started, succeeded, writes
 
 
 def run_again(world: World) -> None:
@@ -24,13 +23,17 @@ def run_again(world: World) -> None:
 
 
 class TestItRunsAgain:
-    def test_by_an_annotation_with_a_new_value(self) -> None:
-        world = succeeded("Running")
+    @pytest.mark.parametrize(("policy", "kept"), [("Running", []), ("None", ["delete StatefulSet"])])
+    def test_by_an_annotation_with_a_new_value_once_kept_workers_are_gone(
+        self, policy: str, kept: list[str]
+    ) -> None:
+        world = succeeded(policy)
 
         annotate(world, **{RERUN: "1"})
-        done = world.later(10)
+        done = writes(world.later(10))
 
-        assert writes(done)[:2] == ["delete Job", "try Job"]
+        assert done[: len(kept) + 2] == ["delete Job", *kept, "try Job"]
+        assert "create StatefulSet" in done
         assert world.condition("Succeeded") == (False, "MPIJobRunAgain", "The job runs again.")
         assert world.state() == "Created"
         assert world.job["status"]["startTime"] == time(world.seconds)
@@ -53,17 +56,8 @@ class TestItRunsAgain:
         annotate(world, **{RERUN: "2"})
         assert "create StatefulSet" in writes(world.later(10))
 
-    def test_workers_that_were_kept_make_room_first(self) -> None:
-        world = succeeded("None")
-        annotate(world, **{RERUN: "1"})
-
-        done = world.later(10)
-
-        assert writes(done)[:2] == ["delete Job", "delete StatefulSet"]
-        assert "create StatefulSet" in writes(done)
-
     def test_by_the_deletion_of_its_launcher_job_where_it_says_so(self) -> None:
-        world = succeeded("Running", **{WHEN_DELETED: "true"})
+        world = succeeded("Running", **{RERUN_WHEN_DELETED: "true"})
         assert world.later(60) == []
         world.lose_launcher_job()
 
@@ -74,7 +68,7 @@ class TestItRunsAgain:
 
     @pytest.mark.parametrize(
         ("name", "value"),
-        [(RERUN, "1"), *((WHEN_DELETED, said) for said in ("false", "", "yes"))],
+        [(RERUN, "1"), *((RERUN_WHEN_DELETED, said) for said in ("false", "", "yes"))],
     )
     def test_not_by_a_value_from_before_its_end_nor_by_a_deletion_for_any_other_word(
         self, name: str, value: str

@@ -74,19 +74,12 @@ def test_that_the_last_one_is_gone_is_written_at_once() -> None:
 
 
 class TestAJobThatIsCreatedSuspended:
-    def test_has_no_objects(self) -> None:
-        world = World(mpi_job(runPolicy={"suspend": True}))
-
-        done = world.settle()
-
-        assert writes(done) == ["tell MPIJobCreated", "tell MPIJobSuspended", "status"]
+    def test_has_no_objects_and_gets_all_of_them_complete_when_it_is_resumed(self) -> None:
+        settings = replace(SETTINGS, keepers={"keeper": "AAAA"})
+        world = World(mpi_job(runPolicy={"suspend": True}), settings=settings)
+        assert writes(world.settle()) == ["tell MPIJobCreated", "tell MPIJobSuspended", "status"]
         assert world.kinds() == []
         assert world.later(60) == []
-
-    def test_gets_all_of_them_complete_when_it_is_resumed(self) -> None:
-        world = settled(
-            mpi_job(runPolicy={"suspend": True}), settings=replace(SETTINGS, keepers={"keeper": "AAAA"})
-        )
 
         world.change(runPolicy={"suspend": False})
         done = writes(world.settle())

@@ -63,25 +63,6 @@ class TestWhileTheLauncherRuns:
 
         assert world.condition("Running") == (True, "MPIJobWorkerFailed", f"{RUNS}train-worker-1 {said}")
 
-    def test_the_first_end_of_a_worker_that_dies_again_is_reported(self) -> None:
-        world = started()
-        world.seconds += 10
-        world.worker_went(pods.worker(1, **EVICTED))
-        world.workers_are(pods.worker(0), pods.worker(1, created=30, deleted=60))
-
-        world.settle()
-
-        assert world.condition("Running")[2] == f"{RUNS}train-worker-1 was evicted"
-
-    def test_a_worker_that_went_before_this_launcher_began_is_not_reported(self) -> None:
-        world = started()
-        world.seconds -= 5
-        world.worker_went(pods.worker(1, **EVICTED))
-
-        world.later(10)
-
-        assert world.condition("Running") == (True, "MPIJobRunning", f"{RUNS}2 of 2 workers are Ready")
-
     def test_another_worker_that_dies_is_added(self) -> None:
         world = started()
         world.workers_are(pods.worker(0), pods.worker(1, deleted=30))

@@ -15,7 +15,6 @@ from tests.unit.controller.messages.launchers import (
     loses_launcher,
     oom,
     retried,
-    started_again,
     tolerant,
 )
 from tests.unit.controller.world import World, started
@@ -71,15 +70,6 @@ class TestWhenTheJobHasFailed:
 
         assert world.condition("Failed")[2] == said
 
-    def test_the_last_launcher_is_named_instead_of_one_that_had_failed_before(self) -> None:
-        world, first, _ = started_again()
-
-        world.launcher_is(first)
-        gives_up(world, failed=2)
-        world.later(15)
-
-        assert world.condition("Failed")[2] == "Limit; launcher pod train-launcher-2 is gone"
-
     def test_a_worker_that_is_no_longer_needed_by_then_is_named(self) -> None:
         world = started(runPolicy={"cleanPodPolicy": "Running"})
         world.launcher_is(end_of(1, since=12, at=18), failed=1)
@@ -90,19 +80,6 @@ class TestWhenTheJobHasFailed:
         world.later(15)
 
         assert world.condition("Failed")[2] == f"Limit; train-worker-1: {OOM}; {ENDED} 1"
-
-    def test_no_worker_is_named_if_it_is_unknown_when_the_job_ended(self) -> None:
-        world = started()
-        world.launcher_is(end_of(1, since=12, at=18), failed=1)
-        row = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "Limit"}
-        world.get("Job")["status"] = {"conditions": [row], "failed": 1}
-        world.settle()
-        said = world.condition("Failed")
-
-        world.workers_are(pods.worker(0), oom(1, at=17))
-        world.later(15)
-
-        assert world.condition("Failed") == said
 
     def test_the_failure_is_reported_when_the_launchers_pod_is_seen_to_have_failed(self) -> None:
         world = started()

@@ -22,8 +22,7 @@ from mpirt.controller.model.attempts import (
 )
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import NOON, Body, at, container, mpi_job, template, time
-from tests.unit.controller.observed.attempts import attempts, failed
-from tests.unit.controller.world import World, started
+from tests.unit.controller.world import World, started, writes
 
 DEATH = PodEnd("train-worker-1", How.EXITED, "node-1", "worker", 137, "OOMKilled", "", at(18))
 NEW = template(container("mpi", image="mpi:5"))
@@ -61,17 +60,19 @@ class TestAnAttempt:
         world.workers_are(pods.worker(0), dead)
 
         world.launcher_is(
-            failed(), pods.launcher("train-launcher-2", created=20, containers=waits, **evicted), failed=2
+            pods.failed_launcher(),
+            pods.launcher("train-launcher-2", created=20, containers=waits, **evicted),
+            failed=2,
         )
         world.later(15)
 
-        last = attempts(world)[-1]
+        last = world.attempts()[-1]
         assert (last["end"]["how"], "startTime" in last, "deaths" in last) == ("Evicted", False, False)
 
     def test_is_written_when_its_launcher_starts(self) -> None:
         world = started()
 
-        [row] = attempts(world)
+        [row] = world.attempts()
         assert row.pop("workers").startswith("2-")
         assert row == {
             "launcher": "train-launcher-1",
@@ -87,15 +88,15 @@ class TestAnAttempt:
 
         world.settle()
 
-        assert attempts(world)[0]["deaths"] == [DEATH_ROW]
+        assert world.attempts()[0]["deaths"] == [DEATH_ROW]
 
     def test_holds_the_end_of_its_launcher_with_the_last_lines(self) -> None:
         world = started()
-        world.launcher_is(failed(code=205, message="step 7\nmpirt-rsh: worker is gone"), failed=1)
+        world.launcher_is(pods.failed_launcher(code=205, message="step 7\nmpirt-rsh: worker is gone"), failed=1)
 
         world.settle()
 
-        assert attempts(world)[0]["end"] == {
+        assert world.attempts()[0]["end"] == {
             "pod": "train-launcher-1",
             "how": "Exited",
             "reportedBy": "kubelet",
@@ -121,8 +122,8 @@ class TestAnAttempt:
         world.change(**mpi_job(**change)["spec"])
         world.settle()
 
-        assert attempts(world)[0]["stopped"] == stopped
-        assert "deaths" not in attempts(world)[0]
+        assert world.attempts()[0]["stopped"] == stopped
+        assert "deaths" not in world.attempts()[0]
 
     @pytest.mark.parametrize(
         ("name", "told"), [pytest.param("worker", True, id="main"), pytest.param("shipper", False, id="shipper")]
@@ -132,7 +133,7 @@ class TestAnAttempt:
     ) -> None:
         world = started(worker=template(container("worker"), container("shipper")))
         second = pods.launcher("train-launcher-2", created=19, containers=[pods.running("mpi", since=20)])
-        world.launcher_is(failed(at=18), second, failed=1, active=1)
+        world.launcher_is(pods.failed_launcher(at=18), second, failed=1, active=1)
         world.change(slotsPerWorker="many")
         world.later(5)
         dead = pods.restarted(name, 137, "OOMKilled", at=17)
@@ -143,7 +144,7 @@ class TestAnAttempt:
         world.change(slotsPerWorker=1)
         world.later(5)
 
-        assert ("deaths" in attempts(world)[0]) is told
+        assert ("deaths" in world.attempts()[0]) is told
 
     def test_of_a_launcher_that_is_gone_without_a_word_ends_so(self) -> None:
         world = started()
@@ -151,7 +152,7 @@ class TestAnAttempt:
 
         world.later(5)
 
-        assert attempts(world)[0]["end"] == {
+        assert world.attempts()[0]["end"] == {
             "pod": "train-launcher-1",
             "how": "Gone",
             "reportedBy": "mpirt-controller",
@@ -169,18 +170,18 @@ class TestAnAttempt:
         world.launcher_is(there, active=1)
         world.later(30)
 
-        assert "end" not in attempts(world)[0]
+        assert "end" not in world.attempts()[0]
 
     def test_takes_an_eviction_for_the_better_word_than_a_deletion(self) -> None:
         world = started()
         world.launcher_is(pods.launcher(deleted=30, containers=[pods.running("mpi", since=12)]), active=1)
         world.settle()
-        assert attempts(world)[0]["end"]["how"] == "Deleted"
+        assert world.attempts()[0]["end"]["how"] == "Deleted"
 
         world.launcher_is(pods.launcher(deleted=30, phase="Failed", reason="Evicted", message="disk"), failed=1)
         world.later(15)
 
-        assert attempts(world)[0]["end"]["how"] == "Evicted"
+        assert world.attempts()[0]["end"]["how"] == "Evicted"
 
     def test_is_none_of_a_pod_that_a_previous_job_of_the_name_has_left(self) -> None:
         world = World()
@@ -189,7 +190,7 @@ class TestAnAttempt:
 
         world.settle()
 
-        assert attempts(world) == []
+        assert world.attempts() == []
 
 
 @pytest.mark.uncounted
@@ -203,11 +204,11 @@ class TestItsSize:
         world = started(runPolicy={"backoffLimit": 20})
         for number in range(1, 9):
             world.seconds = 10 * number + 2
-            ended = [attempted(n, failed, skew=skew) for n in range(1, number)]
+            ended = [attempted(n, pods.failed_launcher, skew=skew) for n in range(1, number)]
             world.launcher_is(*ended, attempted(number, runs, skew=skew), active=1, failed=number - 1)
             world.settle()
 
-        names = [row["launcher"] for row in attempts(world)]
+        names = [row["launcher"] for row in world.attempts()]
         assert names == [f"train-launcher-{n}" for n in range(4, 9)]
         assert world.job["status"]["attemptsForgotten"] == 3
 
@@ -215,13 +216,15 @@ class TestItsSize:
         world = started(runPolicy={"backoffLimit": 20})
         for number in range(1, 9):
             world.seconds = 10 * number + 2
-            world.launcher_is(*(attempted(n, failed, skew=-3600) for n in range(1, number + 1)), failed=number)
+            world.launcher_is(
+                *(attempted(n, pods.failed_launcher, skew=-3600) for n in range(1, number + 1)), failed=number
+            )
             world.settle()
 
-        world.launcher_is(attempted(1, failed), attempted(9, runs), active=1, failed=8)
+        world.launcher_is(attempted(1, pods.failed_launcher), attempted(9, runs), active=1, failed=8)
         world.settle()
 
-        names = [row["launcher"] for row in attempts(world)]
+        names = [row["launcher"] for row in world.attempts()]
         assert names == [f"train-launcher-{n}" for n in range(5, 10)]
 
     def test_the_first_deaths_are_kept_and_the_others_counted(self) -> None:
@@ -232,17 +235,17 @@ class TestItsSize:
         world.settle()
         world.later(60)
 
-        assert len(attempts(world)[0]["deaths"]) == 10
-        assert attempts(world)[0]["moreDeaths"] == 20
+        assert len(world.attempts()[0]["deaths"]) == 10
+        assert world.attempts()[0]["moreDeaths"] == 20
         assert world.condition("Running")[2].endswith("; and 27 more")
 
     def test_last_lines_have_a_limit(self) -> None:
         world = started()
-        world.launcher_is(failed(message="x" * 100_000), failed=1)
+        world.launcher_is(pods.failed_launcher(message="x" * 100_000), failed=1)
 
         world.settle()
 
-        assert len(attempts(world)[0]["end"]["message"]) == 2048
+        assert len(world.attempts()[0]["end"]["message"]) == 2048
 
 
 class TestWritingItDown:
@@ -280,3 +283,86 @@ def _rows(conditions: dict[str, Any]) -> list[Body]:
         {"type": kind, **(value if isinstance(value, dict) else {"status": value})}
         for kind, value in conditions.items()
     ]
+
+
+class Pruned(World):
+    """A cluster whose CRD has no such fields."""
+
+    def carry_out(self, action: Any) -> bool:
+        done = super().carry_out(action)
+        for name in ("attempts", "attemptsForgotten", "rerun", "disbelieved"):
+            self.job.get("status", {}).pop(name, None)
+        return done
+
+
+class TestWhereTheCrdDropsIt:
+    def test_a_launcher_that_is_not_believed_is_replaced(self) -> None:
+        world = Pruned()
+        world.start()
+        world.workers_are(pods.worker(0), pods.worker(1, containers=[pods.restarted("worker", 0, at=18)]))
+        world.launcher_is(
+            pods.launcher(phase="Succeeded", conditions={}, containers=[pods.ended("mpi", 0, at=19)])
+        )
+
+        world.finish(succeeded=1)
+
+        assert world.condition("Restarting")[1] == "WorkerLost"
+        assert world.get("Job")["spec"]["backoffLimit"] == 5
+
+    def test_what_died_is_told_still_when_it_shows_no_more(self) -> None:
+        world = Pruned()
+        world.start()
+        evicted = pods.worker(1, phase="Failed", conditions={}, reason="Evicted", message="low on disk")
+        world.workers_are(pods.worker(0), evicted)
+        world.settle()
+
+        world.workers_are(pods.worker(0), pods.worker(1, created=30))
+        world.launcher_is(pods.failed_launcher(code=205), failed=1)
+        world.later(15)
+
+        assert world.condition("Restarting")[2] == (
+            "train-worker-1 was evicted: low on disk; launcher pod train-launcher-1 ended with code 205"
+        )
+
+    def test_nothing_is_written_again_and_again(self) -> None:
+        world = Pruned()
+        world.start()
+        world.launcher_is(pods.failed_launcher(), failed=1)
+        world.later(15)
+
+        assert world.later(60) == []
+        assert world.later(3600) == []
+
+    def test_a_job_without_trouble_costs_no_write_more(self) -> None:
+        world, other = World(), Pruned()
+        for each in (world, other):
+            each.start()
+            done = pods.ended("mpi", 0, "Completed")
+            each.launcher_is(pods.launcher(phase="Succeeded", conditions={}, containers=[done]), succeeded=1)
+            each.finish(succeeded=1)
+            each.later(60)
+
+        assert other.writes == world.writes
+
+    def test_a_finished_job_runs_again_once_for_a_value(self) -> None:
+        world = Pruned(mpi_job(runPolicy={"cleanPodPolicy": "Running"}))
+        world.start()
+        world.finish(succeeded=1)
+        world.job["metadata"]["annotations"] = {"mpirt.dev/rerun": "1"}
+        world.later(15)
+        world.workers_are(pods.worker(0), pods.worker(1))
+        world.settle()
+        world.finish(succeeded=1)
+        world.later(15)
+
+        assert world.later(60) == []
+
+
+def test_an_attempt_without_the_creation_time_of_its_pod_gets_it_with_the_next_news() -> None:
+    world = started()
+    del world.attempts()[0]["creationTime"]
+
+    assert writes(world.later(60)) == []
+    world.launcher_is(pods.failed_launcher(), failed=1)
+    world.later(15)
+    assert world.attempts()[0]["creationTime"] == time(10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -66,27 +67,31 @@ def store() -> Store:
     return made
 
 
+Ends = Callable[[Store, str, Any], set[JobKey]]
+
+
+@pytest.mark.parametrize(("selector", "jobs"), [({"selector": {"name": "elastic"}}, {KEY}), ({}, set[JobKey]())])
+def test_a_scaler_concerns_the_job_that_it_names(
+    store: Store, selector: dict[str, Any], jobs: set[JobKey]
+) -> None:
+    metadata = {"namespace": "ml", "name": "out", "uid": "out", "resourceVersion": "4"}
+
+    assert store.put("ScaleOut", {"metadata": metadata, "spec": selector}) == jobs
+
+
 class TestTheStore:
     def test_a_signal_concerns_the_jobs_with_pods_on_that_node(self, store: Store) -> None:
         assert store.put("Node", node(taints=(SPOT,))) == {KEY}
         assert store.going_nodes() == {"node-1": GOING}
-
-    def test_the_same_signal_again_concerns_nobody(self, store: Store) -> None:
-        store.put("Node", node(taints=(SPOT,)))
-
         assert store.put("Node", node(taints=(SPOT,))) == set()
 
-    def test_a_signal_that_ends_concerns_them_again(self, store: Store) -> None:
+    @pytest.mark.parametrize("ends", [Store.put, Store.remove], ids=["it is withdrawn", "its node is gone"])
+    def test_a_signal_that_ends_concerns_them_once_more(self, store: Store, ends: Ends) -> None:
         store.put("Node", node(taints=(SPOT,)))
 
-        assert store.put("Node", node()) == {KEY}
+        assert ends(store, "Node", node()) == {KEY}
         assert store.going_nodes() == {}
-
-    def test_a_node_that_is_gone_has_no_signal(self, store: Store) -> None:
-        store.put("Node", node(taints=(SPOT,)))
-
-        assert store.remove("Node", node()) == {KEY}
-        assert store.remove("Node", node()) == set()
+        assert ends(store, "Node", node()) == set()
 
     def test_a_list_of_all_nodes_replaces_what_is_known(self, store: Store) -> None:
         store.put("Node", node(taints=(SPOT,)))
@@ -97,29 +102,13 @@ class TestTheStore:
         assert changed == {KEY}
         assert set(store.going_nodes() or ()) == {"node-2"}
 
-    def test_that_nodes_cant_be_read_concerns_all_jobs_once(self, store: Store) -> None:
+    def test_that_nodes_cant_be_read_or_can_again_concerns_all_jobs_once(self, store: Store) -> None:
+        assert store.lose("ScaleOut") == set()
+        assert store.going_nodes() == {}
+
         assert store.lose("Node") == {KEY, OTHER}
         assert store.going_nodes() is None
         assert store.lose("Node") == set()
 
-    def test_that_nodes_can_be_read_again_concerns_all_jobs(self, store: Store) -> None:
-        store.lose("Node")
-
         assert store.replace("Node", [node(taints=(SPOT,))], "9") == {KEY, OTHER}
         assert store.going_nodes() == {"node-1": GOING}
-
-    def test_that_another_kind_cant_be_read_concerns_nobody(self, store: Store) -> None:
-        assert store.lose("ScaleOut") == set()
-        assert store.going_nodes() == {}
-
-
-class TestScalers:
-    def test_one_concerns_the_job_that_it_names(self, store: Store) -> None:
-        metadata = {"namespace": "ml", "name": "out", "uid": "out", "resourceVersion": "4"}
-
-        assert store.put("ScaleOut", {"metadata": metadata, "spec": {"selector": {"name": "elastic"}}}) == {KEY}
-
-    def test_one_that_names_none_concerns_nobody(self, store: Store) -> None:
-        metadata = {"namespace": "ml", "name": "out", "uid": "out", "resourceVersion": "4"}
-
-        assert store.put("ScaleOut", {"metadata": metadata, "spec": {}}) == set()
