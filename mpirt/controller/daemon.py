@@ -163,7 +163,6 @@ class Daemon:
         self._log = log
         self._metrics = metrics
         clock = partial(datetime.now, UTC)
-        self._made = clock()
         jobs, scalers = (one.kind.versions for one in planners), ((one,) for one in SCALERS)
         self._jobs, self._scalers = _discoveries(jobs, link, log), _discoveries(scalers, link, log)
         self._groups = _groups(options.settings, link, log)
@@ -283,13 +282,9 @@ class Daemon:
         served = {kind: one.now for kind, one in (self._jobs | self._scalers | self._groups).items()}
         cluster = Writer(link, kinds.RESOURCES, served, within=options.terms.write_within)
         access = Access(cluster, self._questions, self._log, self._metrics)
-        return Reconciler(
-            planners, options.settings, self._store, access, Leader(clock, self._heard_since, self.leads)
-        )
-
-    def _heard_since(self) -> datetime:
-        """Return since when the API server is known to have answered without interruption."""
-        return self._made if self._elector is None else self._elector.heard_since
+        elector, made = self._elector, clock()
+        heard = (lambda: made) if elector is None else (lambda: elector.heard_since)
+        return Reconciler(planners, options.settings, self._store, access, Leader(clock, heard, self.leads))
 
     def _begin(self) -> None:
         """Start the workers when the caches are synced."""

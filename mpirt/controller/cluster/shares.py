@@ -148,7 +148,7 @@ class Shares:
         slow = sum(one.is_slow or one.lasts_long(now) for one in self._turns.values())
         with_slow = slow < self._places // _OF_SLOW_PODS
         for namespace, keys in self._order.items():
-            if self._held(namespace) >= free:
+            if sum(one.key.namespace == namespace for one in self._turns.values()) >= free:
                 continue
             for key in keys:
                 turn = self._turn(key, now, with_slow=with_slow)
@@ -200,9 +200,6 @@ class Shares:
                 keys.move_to_end(key)
         if not keys:
             del self._order[key.namespace]
-
-    def _held(self, namespace: str) -> int:
-        return sum(one.key.namespace == namespace for one in self._turns.values())
 
     def _suspect(self, namespaces: Iterable[str], now: datetime) -> None:
         """Suspect pods of these namespaces from now on, and of no others for longer than that lasts."""

@@ -92,7 +92,7 @@ class Seen:
 def see(owner: Owner, cached: Cached, departed: DepartedPods) -> Seen:
     """Return what is known about the task's pod."""
     evicted = evictions(cached.get(kinds.EVICTION, ()))
-    found = [body for body in cached.get(kinds.POD, ()) if _has_name(body, owner)]
+    found = [body for body in cached.get(kinds.POD, ()) if text(table(body, "metadata"), "name") == owner.key.name]
     mine = next((body for body in found if _is_of(body, owner)), None)
     if mine is not None:
         version = text(table(mine, "metadata"), "resourceVersion")
@@ -108,10 +108,6 @@ def _departed(owner: Owner, departed: DepartedPods, evicted: Mapping[str, str]) 
     body, at = max(gone, key=lambda each: each[1])
     pod = read_pod(body, evicted=evicted, gone=at)
     return pod if pod.deleted is not None or pod.is_over else None
-
-
-def _has_name(body: Body, owner: Owner) -> bool:
-    return text(table(body, "metadata"), "name") == owner.key.name
 
 
 def _is_of(body: Body, owner: Owner) -> bool:

@@ -230,7 +230,8 @@ class Reconciler:
                 return failed
             if failed is not None:
                 result = failed.result
-                is_held_back = is_held_back or _carries_others(action)
+                # Later actions depend on this one: objects are created in the order of their dependencies.
+                is_held_back |= isinstance(action, Create | Patch) and not _stands_alone(action)
         return Turn(result)
 
     def _try(self, action: Action, seen: _Seen) -> Turn | None:
@@ -240,7 +241,10 @@ class Reconciler:
         if self._is_edited(seen):
             return Turn(Result.CHANGED)
         event = self._edit_event(action, seen)
-        came = self._carry_out(self._as_of(seen, action), seen.key)
+        if isinstance(action, WriteStatus):
+            # Tied to the resourceVersion that the plan was made for.
+            action = replace(action, version=seen.version(action.kind, action.name))
+        came = self._carry_out(action, seen.key)
         if isinstance(came, Done):
             self._remember_done(action, seen.key, came)
             if event is not None:
@@ -337,12 +341,6 @@ class Reconciler:
         remember = self._rejections.failed if final is None else self._rejections.remember
         return remember(key, rejection, self._clock())
 
-    def _as_of(self, seen: _Seen, action: Action) -> Action:
-        """Tie a status write to the resourceVersion that the plan was made for."""
-        if not isinstance(action, WriteStatus):
-            return action
-        return replace(action, version=seen.version(action.kind, action.name))
-
     def _tell(self, action: Action, key: JobKey, came: Outcome) -> None:
         self._metrics.acted(action, came)
         verb = type(action).__name__.lower()
@@ -375,8 +373,3 @@ def _stands_alone(action: Action) -> bool:
     """Whether the action may be carried out although one before it has failed."""
     # A launcher Job is deleted to make way for another one; a pod, because it is over or lost.
     return _reports(action) or (isinstance(action, Delete) and action.kind == kinds.POD)
-
-
-def _carries_others(action: Action) -> bool:
-    """Whether later actions depend on this one: objects are created in the order of their dependencies."""
-    return isinstance(action, Create | Patch) and not _stands_alone(action)

@@ -56,9 +56,10 @@ def config_map(spec: JobSpec, keepers: Mapping[str, str]) -> dict[str, Any]:
 
 def files(spec: JobSpec) -> dict[str, str]:
     """Return the text files, by their names."""
+    purpose = "Runs a command in a worker: mpirun, mpiexec and horovodrun call it as they would call ssh."
     return {
         HOSTFILE: hostfile(spec),
-        KUBEXEC: _kubexec(),
+        KUBEXEC: _script(names.RSH, names.RSH, purpose) + _RUN,
         DISCOVER_HOSTS: _discover_hosts(spec),
         NEEDED_KEY: str(spec.workers.needed),
         **(_of_training_job(spec) if spec.key.kind == kinds.TRAINING_JOB else {}),
@@ -99,11 +100,6 @@ def launcher_host(spec: JobSpec) -> str:
 def pods_selector(spec: JobSpec, role: str) -> str:
     """Return the label selector of the job's pods of a role: one request finds them, by their name several."""
     return selector(pod_labels(spec.key.kind, spec.key.name, role))
-
-
-def _kubexec() -> str:
-    purpose = "Runs a command in a worker: mpirun, mpiexec and horovodrun call it as they would call ssh."
-    return _script(names.RSH, names.RSH, purpose) + _RUN
 
 
 def _discover_hosts(spec: JobSpec) -> str:

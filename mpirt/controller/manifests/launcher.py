@@ -90,17 +90,13 @@ def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     }
     labels = {
         **template_labels(spec.key.kind, spec.key.name, names.LAUNCHER),
-        **_index(spec),
+        # Rank 0 is its own, if it runs ranks at all.
+        **({names.KUBEFLOW_INDEX_LABEL: "0"} if spec.launcher.works_too else {}),
         **group_labels,
     }
     # Annotations of the Job itself can be stripped, but its template is immutable.
     annotations = {**_digests(spec), **group_annotations}
     return pods.pod_template(template, labels=labels, annotations=annotations, spec=pod)
-
-
-def _index(spec: JobSpec) -> dict[str, str]:
-    """Return the launcher's label: rank 0 if it runs ranks, too, otherwise none."""
-    return {names.KUBEFLOW_INDEX_LABEL: "0"} if spec.launcher.works_too else {}
 
 
 def _digests(spec: JobSpec) -> dict[str, str]:

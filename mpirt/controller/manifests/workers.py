@@ -26,7 +26,7 @@ from mpirt.controller.model.objectnames import (
     worker_number,
 )
 from mpirt.controller.model.reading import digest, rows, text
-from mpirt.controller.model.roster import Change, Roster, Source
+from mpirt.controller.model.roster import Roster, Source
 from mpirt.controller.model.spec import JobSpec, Settings, Template
 
 _FIRST_GENERATION = "1"
@@ -61,6 +61,9 @@ def stateful_set(
     for that, but the API server rejects pods with an unknown priority class.
     """
     labels = pod_labels(spec.key.kind, spec.key.name, names.WORKER)
+    template = worker_template(spec, settings)
+    if over:
+        template["spec"]["priorityClassName"] = NO_PRIORITY_CLASS
     annotations = {
         TEMPLATE_ANNOTATION: OVER if over else spec.worker_digest,
         GENERATION_ANNOTATION: _FIRST_GENERATION,
@@ -74,13 +77,9 @@ def stateful_set(
             "podManagementPolicy": "Parallel",
             "updateStrategy": {"type": "OnDelete" if over else "RollingUpdate"},
             "selector": {"matchLabels": labels},
-            "template": _over(worker_template(spec, settings)) if over else worker_template(spec, settings),
+            "template": template,
         },
     }
-
-
-def _over(template: dict[str, Any]) -> dict[str, Any]:
-    return {**template, "spec": {**template["spec"], "priorityClassName": NO_PRIORITY_CLASS}}
 
 
 def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
@@ -139,7 +138,11 @@ def worker_pod(spec: JobSpec, settings: Settings, name: str, roster: Roster) -> 
     """Return the pod of the worker with that name. One that is about to join is no host yet."""
     template = worker_template(spec, settings)
     metadata, change = template["metadata"], roster.change
-    joins = change is not None and name in change.joining
+    if change is None or name not in change.joining:
+        held, added_by = {}, {}
+    else:
+        held = {names.DRAINING_ANNOTATION: str(change.source)}
+        added_by = {names.SCALE_OUT_LABEL: change.name} if change.source is Source.SCALE_OUT else {}
     return {
         "apiVersion": kinds.RESOURCES[kinds.POD].api_version,
         "kind": kinds.POD,
@@ -149,9 +152,9 @@ def worker_pod(spec: JobSpec, settings: Settings, name: str, roster: Roster) -> 
             "labels": {
                 **metadata["labels"],
                 names.TRAINING_INDEX_LABEL: str(worker_number(name)),
-                **(_added_by(change) if joins and change is not None else {}),
+                **added_by,
             },
-            "annotations": {**metadata["annotations"], **(_held(change) if joins and change is not None else {})},
+            "annotations": {**metadata["annotations"], **held},
             "ownerReferences": [owner_reference(spec.owner)],
         },
         "spec": {
@@ -172,14 +175,6 @@ def pod_shape(spec: JobSpec, name: str, roster: Roster) -> str:
     change = roster.change
     added_by = change.uid if change is not None and name in change.joining else ""
     return digest(kinds.POD, spec.worker_digest, added_by)
-
-
-def _added_by(change: Change) -> dict[str, str]:
-    return {names.SCALE_OUT_LABEL: change.name} if change.source is Source.SCALE_OUT else {}
-
-
-def _held(change: Change) -> dict[str, str]:
-    return {names.DRAINING_ANNOTATION: str(change.source)}
 
 
 def worker_indices(spec: JobSpec) -> dict[str, str]:

@@ -208,9 +208,8 @@ def _handler(pages: Mapping[str, Callable[[], Page]]) -> type[BaseHTTPRequestHan
 
         def do_GET(self) -> None:
             page = pages.get(self.path.partition("?")[0])
-            code, kind, body = (
-                page() if page else (404, "text/plain", b"not found; available: " + _known(pages) + b"\n")
-            )
+            missing = f"not found; available: {', '.join(pages)}\n".encode()
+            code, kind, body = page() if page else (404, "text/plain", missing)
             self.send_response(code)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
@@ -221,7 +220,3 @@ def _handler(pages: Mapping[str, Callable[[], Page]]) -> type[BaseHTTPRequestHan
             """Log nothing: a probe arrives every few seconds."""
 
     return Handler
-
-
-def _known(pages: Mapping[str, Callable[[], Page]]) -> bytes:
-    return ", ".join(pages).encode()

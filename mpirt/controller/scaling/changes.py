@@ -117,7 +117,8 @@ def continued(
     if change.committed:
         return roster, None
     is_over = limit_of(change) <= observed.now
-    if change.leaving and (not in_use(change, observed) or (is_over and not _is_undone_late(change))):
+    goes_in_use = change.force or not change.is_by_scaler
+    if change.leaving and (not in_use(change, observed) or (is_over and goes_in_use)):
         return replace(roster, change=replace(change, committed=True)), None
     if not is_over:
         return roster, None
@@ -211,11 +212,6 @@ def _completed(bare: BarePods, roster: Roster, change: Change) -> tuple[Roster, 
     done = replace(without, names=names, replicas=replicas, change=None)
     verb = "added" if change.joining else "removed"
     return done, Outcome(change, succeeded=True, message=f"{verb} {', '.join(change.workers)}")
-
-
-def _is_undone_late(change: Change) -> bool:
-    """Whether the change is given up at its time limit, and workers in use stay."""
-    return change.is_by_scaler and not change.force
 
 
 def _too_late(spec: JobSpec, roster: Roster, change: Change, observed: Observed) -> str:

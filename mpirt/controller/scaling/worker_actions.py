@@ -84,11 +84,11 @@ def _mark(pod: Pod, roster: Roster) -> Patch | None:
     if pod.held == wanted or (pod.held and pod.held not in _OURS):
         # The value of another writer is left alone.
         return None
-    if wanted:
-        write: Operation = {"op": "add", "path": _POINTER, "value": wanted}
-        return Patch(kinds.POD, pod.name, (is_object(pod.uid), write), "it is about to leave: no host any more")
-    remove: Operation = {"op": "remove", "path": _POINTER}
-    return Patch(kinds.POD, pod.name, (is_object(pod.uid), remove), "it is a host now")
+    write: Operation = {"op": "add", "path": _POINTER, "value": wanted}
+    why = "it is about to leave: no host any more"
+    if not wanted:
+        write, why = {"op": "remove", "path": _POINTER}, "it is a host now"
+    return Patch(kinds.POD, pod.name, (is_object(pod.uid), write), why)
 
 
 def _mark_of(name: str, roster: Roster) -> str:

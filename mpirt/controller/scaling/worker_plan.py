@@ -49,7 +49,8 @@ def next_step(spec: JobSpec, bare: BarePods, observed: Observed, *, runs: bool) 
     roster = roster.seen(frozenset(observed.workers_by_name))
     if not runs:
         quiet = replace(undone(roster), drains=(), replaced=0, replaced_at=None)
-        return Step(quiet, outcome=_stopped(roster.change))
+        change, why = roster.change, "the job does not run any more"
+        return Step(quiet, outcome=None if change is None else Outcome(change, succeeded=False, message=why))
     roster, replace_again = with_replacements(spec, bare, roster, observed)
     roster, drain_again = with_drains(spec, roster, observed)
     outcome = None
@@ -58,10 +59,6 @@ def next_step(spec: JobSpec, bare: BarePods, observed: Observed, *, runs: bool) 
     else:
         roster, outcome = continued(spec, bare, roster, roster.change, observed)
     return Step(roster, earliest(replace_again, drain_again, _limit(roster.change, observed.now)), outcome)
-
-
-def _stopped(change: Change | None) -> Outcome | None:
-    return None if change is None else Outcome(change, succeeded=False, message="the job does not run any more")
 
 
 def _limit(change: Change | None, now: datetime) -> datetime | None:
