@@ -17,7 +17,6 @@ from tests.promises import promise
 from tests.support import trainings
 from tests.support.trainings import Training
 
-WITHIN = 60.0
 LEAVES = {"mpirt.dev/leave-cordoned-nodes": "true"}
 NOTICE = "the controller may not list nodes, so evictions are not refused"
 
@@ -38,17 +37,15 @@ def protected(seeing: Controller) -> Training:
 
 
 @promise("Evictions are refused only while the controller itself moves the workers.", of="TrainingJob")
-def test_the_worker_that_a_finished_job_keeps_can_be_evicted(protected: Training) -> None:
-    protected.let_end()
-    protected.wait_for("Succeeded")
-
-    protected.wait(lambda: not evicted(protected), "an eviction")
-
-
-@promise("Evictions are refused only while the controller itself moves the workers.", of="TrainingJob")
-def test_the_worker_of_a_job_whose_spec_has_become_invalid_can_be_evicted(protected: Training) -> None:
-    change = json.dumps({"spec": {"launcherAttachMode": "by hand"}})
-    protected.namespace.kubectl("patch", trainings.CRDS[0], protected.name, "--type=merge", f"--patch={change}")
+@pytest.mark.parametrize("is_invalid", [False, True], ids=["a finished job", "a job whose spec is invalid"])
+def test_the_worker_of_a_job_that_the_controller_does_not_move_can_be_evicted(
+    protected: Training, *, is_invalid: bool
+) -> None:
+    if is_invalid:
+        protected.change(launcherAttachMode="by hand")
+    else:
+        protected.let_end()
+        protected.wait_for("Succeeded")
 
     protected.wait(lambda: not evicted(protected), "an eviction")
 

@@ -14,19 +14,24 @@ from testbed.kube.errors import ClusterError
 from tests.unit.layers import PROJECT
 
 
-class TestImages:
-    def test_a_registry_names_all(self) -> None:
-        assert named_images({"REGISTRY": "reg/mpirt/"}) == Images(
-            "reg/mpirt/controller:demo", "reg/mpirt/runtime:demo", "reg/mpirt/pi:demo"
-        )
-
-    def test_a_name_of_its_own_wins(self) -> None:
-        found = named_images({"REGISTRY": "reg", "PI_IMAGE": "elsewhere/pi@sha256:0"})
-
-        assert found == Images("reg/controller:demo", "reg/runtime:demo", "elsewhere/pi@sha256:0")
-
-    def test_two_of_three_are_not_enough(self) -> None:
-        assert named_images({"PI_IMAGE": "a", "RUNTIME_IMAGE": "b"}) is None
+@pytest.mark.parametrize(
+    ("environment", "images"),
+    [
+        pytest.param(
+            {"REGISTRY": "reg/mpirt/"},
+            Images("reg/mpirt/controller:demo", "reg/mpirt/runtime:demo", "reg/mpirt/pi:demo"),
+            id="by a registry",
+        ),
+        pytest.param(
+            {"REGISTRY": "reg", "PI_IMAGE": "elsewhere/pi@sha256:0"},
+            Images("reg/controller:demo", "reg/runtime:demo", "elsewhere/pi@sha256:0"),
+            id="one by a name of its own, which wins",
+        ),
+        pytest.param({"PI_IMAGE": "a", "RUNTIME_IMAGE": "b"}, None, id="two of three are not enough"),
+    ],
+)
+def test_images_are_named(environment: dict[str, str], images: Images | None) -> None:
+    assert named_images(environment) == images
 
 
 def deployment(

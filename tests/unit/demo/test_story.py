@@ -46,21 +46,16 @@ class TestToItsEnd:
             "",
         ]
 
-    def test_the_demo_removes_what_it_made(self, happy: Happy) -> None:
+    def test_the_demo_stays_in_the_context_that_was_current_and_removes_what_it_made(self, happy: Happy) -> None:
         calls = happy[0].calls()
+        asked, *then = (happy[0].root / "calls").read_text(encoding="utf-8").splitlines()
 
+        assert (asked, {call.split()[0] for call in then}) == ("config current-context", {"--context=prod"})
         [made] = namespaces(calls, "create")
         assert namespaces(calls, "delete") == [made]
         assert [call for call in calls if " delete " in call and "namespace" not in call] == []
-
-    def test_the_demo_stays_in_the_context_that_was_current_when_it_began(self, happy: Happy) -> None:
-        asked, *then = (happy[0].root / "calls").read_text(encoding="utf-8").splitlines()
-
-        assert asked == "config current-context"
-        assert {call.split()[0] for call in then} == {"--context=prod"}
-
-    def test_a_crd_that_is_there_stays_as_it_is(self, happy: Happy) -> None:
-        assert [call for call in happy[0].calls() if "apply --kustomize" in call] == []
+        # A CRD that is there stays as it is.
+        assert [call for call in calls if "apply --kustomize" in call] == []
 
     def test_the_demo_removes_nothing_that_is_to_be_kept(self, stage: Stage) -> None:
         done = stage.run(KEEP="yes", **NAMED)

@@ -112,18 +112,15 @@ def test_the_slices_follow_each_other_and_the_last_is_the_oldest_kubernetes() ->
         ("tests/unit/run/test_tiers.py", {"run"}),
         ("Makefile", {"run"}),
         ("tests/protocol/test_fleet_benchmark.py", {"benchmarks"}),
+        ("mpirt/rsh/entry.py", set()),
+        ("tests/e2e/rsh/test_streams.py", set()),
+        # Runs write them.
+        (str(history.LAST_FULL), set()),
+        (str(history.FLAKY), set()),
     ],
 )
 def test_a_tool_has_changed_if_it_or_what_it_is_made_with_or_a_test_of_it_has(file: str, tools: set[str]) -> None:
     assert changed_tools(["README.md", file]) == tools
-
-
-def test_no_tool_has_changed_if_something_else_has() -> None:
-    assert changed_tools(["mpirt/rsh/entry.py", "tests/e2e/rsh/test_streams.py"]) == set()
-
-
-def test_files_that_runs_write_are_no_tools() -> None:
-    assert changed_tools([str(history.LAST_FULL), str(history.FLAKY)]) == set()
 
 
 def test_the_longest_files_begin_and_folders_stay_together() -> None:

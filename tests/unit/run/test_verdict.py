@@ -47,58 +47,65 @@ class TestResults:
         assert names(slowest([Stage("check", 1.0, 0, (quick,)), stage({"a": "passed"}, name="e2e")], 1)) == ["a"]
 
 
-class TestSecondChances:
-    def test_tests_that_failed_get_one(self) -> None:
-        assert names(chances(stage(TWO_FAILED), ())) == ["a", "b"]
+FIVE = {str(number): "failed" for number in range(5)}
+CRASHED = Stage("check", 1.0, 2, (record(TWO_FAILED), Record("unit", (), ("x",))))
 
-    def test_no_test_gets_one_where_one_of_them_was_flaky_before(self) -> None:
-        assert chances(stage(TWO_FAILED), {"b"}) == []
 
-    def test_failed_tests_get_none_where_something_else_is_wrong(self) -> None:
-        assert chances(stage(TWO_FAILED, code=2), ()) == []
-
-    def test_failed_tests_get_none_where_a_process_crashed(self) -> None:
-        crashed = Record("unit", (), ("x",))
-
-        assert chances(Stage("check", 1.0, 2, (record(TWO_FAILED), crashed)), ()) == []
-
-    def test_five_that_failed_get_one_and_six_do_not(self) -> None:
-        failed = {str(number): "failed" for number in range(6)}
-
-        assert len(chances(stage(dict(list(failed.items())[:5])), ())) == 5
-        assert chances(stage(failed), ()) == []
+@pytest.mark.parametrize(
+    ("failed", "flaky_before", "again"),
+    [
+        pytest.param(stage(TWO_FAILED), (), ["a", "b"], id="tests that failed"),
+        pytest.param(stage(FIVE), (), list(FIVE), id="five"),
+        pytest.param(stage({**FIVE, "5": "failed"}), (), [], id="six are too many"),
+        pytest.param(stage(TWO_FAILED), {"b"}, [], id="one of them was flaky before"),
+        pytest.param(stage(TWO_FAILED, code=2), (), [], id="something else is wrong"),
+        pytest.param(CRASHED, (), [], id="a process crashed"),
+    ],
+)
+def test_tests_that_failed_get_a_second_chance(failed: Stage, flaky_before: set[str], again: list[str]) -> None:
+    assert names(chances(failed, flaky_before)) == again
 
 
 class TestVerdicts:
-    def test_passed_and_skipped_tests_are_counted_over_all_stages(self) -> None:
-        verdict = judge([stage(GOOD), stage({"d": "passed"}, name="e2e")], is_over=True)
+    @pytest.mark.parametrize(
+        ("stages", "verdict", "is_red"),
+        [
+            pytest.param(
+                [stage(GOOD), stage({"d": "passed"}, name="e2e")],
+                Verdict(3, 0, 1, flaky=(), broken=(), problems=()),
+                False,
+                id="passed and skipped ones of all stages",
+            ),
+            pytest.param(
+                [stage(TWO_FAILED, passed_again="ab")],
+                Verdict(3, 0, 0, flaky=("a", "b"), broken=(), problems=()),
+                False,
+                id="two flaky ones count as passed",
+            ),
+            pytest.param(
+                [stage(TWO_FAILED, passed_again="ab"), stage({"x": "failed"}, name="e2e", passed_again="x")],
+                Verdict(1, 3, 0, flaky=("a", "b", "x"), broken=(), problems=()),
+                True,
+                id="three flaky ones in all stages count as failed",
+            ),
+            pytest.param(
+                [stage(THREE_FAILED, passed_again="bc")],
+                Verdict(3, 1, 0, flaky=("b", "c"), broken=("a",), problems=()),
+                True,
+                id="one that failed twice",
+            ),
+            pytest.param(
+                [stage(GOOD, name="check", code=2)],
+                Verdict(2, 1, 1, (), (), problems=("check ended with exit code 2",)),
+                True,
+                id="a problem outside of tests counts as a failure",
+            ),
+        ],
+    )
+    def test_count_what_all_stages_have(self, stages: list[Stage], verdict: Verdict, *, is_red: bool) -> None:
+        found = judge(stages, is_over=True)
 
-        assert verdict == Verdict(3, 0, 1, flaky=(), broken=(), problems=())
-        assert not verdict.is_red
-
-    def test_two_flaky_tests_count_as_passed(self) -> None:
-        verdict = judge([stage(TWO_FAILED, passed_again="ab")], is_over=True)
-
-        assert verdict == Verdict(3, 0, 0, flaky=("a", "b"), broken=(), problems=())
-        assert not verdict.is_red
-
-    def test_three_flaky_tests_in_all_stages_count_as_failed(self) -> None:
-        stages = [stage(TWO_FAILED, passed_again="ab"), stage({"x": "failed"}, name="e2e", passed_again="x")]
-        verdict = judge(stages, is_over=True)
-
-        assert verdict == Verdict(1, 3, 0, flaky=("a", "b", "x"), broken=(), problems=())
-        assert verdict.is_red
-
-    def test_a_test_that_failed_twice_is_red(self) -> None:
-        verdict = judge([stage(THREE_FAILED, passed_again="bc")], is_over=True)
-
-        assert verdict == Verdict(3, 1, 0, flaky=("b", "c"), broken=("a",), problems=())
-        assert verdict.is_red
-
-    def test_a_problem_outside_of_tests_counts_as_a_failure(self) -> None:
-        verdict = judge([stage(GOOD, name="check", code=2)], is_over=True)
-
-        assert verdict == Verdict(2, 1, 1, (), (), problems=("check ended with exit code 2",))
+        assert (found, found.is_red) == (verdict, is_red)
 
     def test_the_cause_in_a_pytest_process_is_said_instead_of_makes_exit_code(self) -> None:
         crashed = Stage("check", 1.0, 2, (record(GOOD), Record("tests/protocol", (), ("x",))))
