@@ -217,11 +217,6 @@ NO_CONTEXT = "no current-context; set MPIRT_CONTEXT, or: kubectl config use-cont
 TEXT = "expected text, got a number; put it in quotes"
 CHARACTERS = "there are characters in it that a token can't have"
 CERTIFICATE = {"client-certificate": "c", "client-key": "k"}
-REJECTED = promise(
-    "A kubeconfig setting that can't be honoured is rejected, insecure-skip-tls-verify included.",
-    of="safety",
-    no_cluster="only a file is read",
-)
 
 
 def refused(path: Path, value: Config | str) -> str:
@@ -235,7 +230,11 @@ def refused(path: Path, value: Config | str) -> str:
 
 
 class TestRefusals:
-    @REJECTED
+    @promise(
+        "A kubeconfig setting that can't be honoured is rejected, insecure-skip-tls-verify included.",
+        of="safety",
+        no_cluster="only a file is read",
+    )
     @pytest.mark.parametrize(
         ("cluster", "said"),
         [
@@ -259,7 +258,11 @@ class TestRefusals:
     def test_of_a_cluster_say_where_what_and_what_to_do(self, path: Path, cluster: Config, said: str) -> None:
         assert refused(path, config(cluster=cluster)) == f"clusters[k].cluster{said}"
 
-    @REJECTED
+    @promise(
+        "A kubeconfig setting that can't be honoured is rejected, insecure-skip-tls-verify included.",
+        of="safety",
+        no_cluster="only a file is read",
+    )
     @pytest.mark.parametrize(
         ("user", "said"),
         [
@@ -291,7 +294,6 @@ class TestRefusals:
     def test_of_a_user_say_where_what_and_what_to_do(self, path: Path, user: Config, said: str) -> None:
         assert refused(path, config(user=user)) == f"users[u].user{said}"
 
-    @REJECTED
     @pytest.mark.parametrize(
         ("value", "said"),
         [
