@@ -58,14 +58,6 @@ class Place:
 class SessionIO:
     """One session, carried out."""
 
-    # fmt: off
-    __slots__ = (
-        "_agent", "_api", "_asked", "_call", "_dialing", "_ended_by", "_exec", "_follower", "_host_name",
-        "_is_hearing", "_listening", "_log", "_lookup", "_loop", "_over_at", "_place", "_session",
-        "_stdout_is_lost", "_waiting", "_written", "finish",
-    )
-    # fmt: on
-
     def __init__(
         self, session: Session, agent: AgentLink, call: Call, place: Place, loop: Loop, *, log: Log | None
     ) -> None:
