@@ -27,7 +27,7 @@ from mpirt.rsh.switchboard.frames import SIGNALS, Handover, Kind
 from mpirt.rsh.switchboard.ledger import Ledger
 from mpirt.rsh.switchboard.outbox import Budget
 from mpirt.rsh.switchboard.status import QUEUED, BoardStatus, document
-from mpirt.rsh.switchboard.task import holding, keepers
+from mpirt.rsh.switchboard.task import holding, installed_keepers
 from mpirt.rsh.watches.loop import FOR_EVER, Loop
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Switchboard:
         self.loop = Loop(self._failed, grain=_GRAIN)
         self._most = max(1, (_descriptor_limit() - _OWN_DESCRIPTORS - _TURNED_AWAY_AT_ONCE) // _DESCRIPTORS_EACH)
         self.budget = Budget()
-        self._keepers = keepers()
+        self._keepers = installed_keepers()
         self._clusters = Clusters(self.loop)
         self.survey = Survey(self.loop)
         self.ledger = Ledger()
@@ -200,7 +200,7 @@ class Switchboard:
 
     def holding(self, environ: Mapping[str, str]) -> Holding:
         """How a keeper is to hold a command."""
-        return holding(environ, held=self._keepers, ask_every=self._ask_every)
+        return holding(environ, self._keepers, ask_every=self._ask_every)
 
     def _ask_every(self) -> float:
         return min(_SLOWEST, len(self._calls) / _QUESTIONS_PER_SECOND)

@@ -54,7 +54,7 @@ def test_another_environment_may_be_another_one(clusters: Clusters, tmp_path: Pa
 def test_another_context_is_another_one(clusters: Clusters, tmp_path: Path) -> None:
     environ = {"KUBECONFIG": kubeconfig(tmp_path)}
 
-    assert [clusters.find(environ, name).endpoint.namespace for name in ("", "b")] == ["a", "b"]
+    assert [clusters.find(environ, name).dialer.endpoint.namespace for name in ("", "b")] == ["a", "b"]
 
 
 def test_a_file_that_was_replaced_is_read_anew(clusters: Clusters, tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_file_that_was_replaced_is_read_anew(clusters: Clusters, tmp_path: Pat
     clusters.find(environ, "")
     kubeconfig(tmp_path, host="two")
 
-    assert clusters.find(environ, "").endpoint.host == "two"
+    assert clusters.find(environ, "").dialer.endpoint.host == "two"
 
 
 def test_the_file_in_the_home_folder_counts(clusters: Clusters, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_the_file_in_the_home_folder_counts(clusters: Clusters, tmp_path: Path) 
     clusters.find(environ, "")
     kubeconfig(tmp_path / ".kube", host="two")
 
-    assert clusters.find(environ, "").endpoint.host == "two"
+    assert clusters.find(environ, "").dialer.endpoint.host == "two"
 
 
 def test_where_there_is_none_the_error_says_so(clusters: Clusters) -> None:
