@@ -11,7 +11,7 @@ import errno
 import os
 import select
 import socket
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from mpirt.errors import PeerError
 from mpirt.rsh.protocol.framing import frame
@@ -19,10 +19,14 @@ from mpirt.rsh.session import events
 from mpirt.rsh.session.task import Record
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import SIGNALS, Handover, Kind
-from mpirt.rsh.switchboard.outbox import Budget, Outbox
+from mpirt.rsh.switchboard.outbox import Outbox
 from mpirt.rsh.switchboard.sessionio import SessionIO
 from mpirt.rsh.switchboard.sockets import pid_of_peer
-from mpirt.rsh.watches.loop import FOR_EVER, Loop
+from mpirt.rsh.watches.loop import FOR_EVER
+
+if TYPE_CHECKING:
+    # It imports this module.
+    from mpirt.rsh.switchboard.board import Switchboard
 
 _READ = 128 * 1024
 # ROOM is said for every so many bytes, where the agent has some left.
@@ -33,34 +37,11 @@ _HUP = 1
 class AgentLink:
     """An agent: a port, and where the stdin, stdout and stderr of a command are."""
 
-    # fmt: off
-    __slots__ = (
-        "_asked", "_broken", "_budget", "_code", "_ended_stdin", "_feeding", "_frames", "_handed_over",
-        "_has_ended", "_has_handed_over", "_held", "_is_at_end", "_is_owed", "_is_viewer", "_loop", "_outbox",
-        "_received", "_record", "_room_told", "_running", "_signalled_early", "_socket", "_taken_told", "is_gone",
-    )
-    # fmt: on
-
-    def __init__(
-        self,
-        loop: Loop,
-        connection: socket.socket,
-        *,
-        budget: Budget,
-        handed_over: Callable[[AgentLink, Handover], None],
-        signalled_early: Callable[[AgentLink, int], None],
-        asked: Callable[[AgentLink, Kind, bytes], None],
-        has_ended: Callable[[AgentLink], None],
-    ) -> None:
-        """
-        `signalled_early`: a signal has come, and there is no session that could take it. `asked`: the frame is a
-        question; answer() it, at once or later.
-        """
+    def __init__(self, connection: socket.socket, board: Switchboard) -> None:
         connection.settimeout(0)
         self.is_gone = False
-        self._loop, self._socket, self._budget = loop, connection, budget
-        self._handed_over, self._has_ended, self._signalled_early = handed_over, has_ended, signalled_early
-        self._asked = asked
+        self._socket, self._board = connection, board
+        self._loop, self._budget = board.loop, board.budget
         self._frames = frames.reader()
         self._outbox = Outbox()
         self._running: SessionIO | None = None
@@ -73,7 +54,7 @@ class AgentLink:
         self._received = self._room_told = self._taken_told = 0
         self._has_handed_over = self._is_viewer = self._is_owed = False
         self._outbox.say(frames.welcome(os.getpid()))
-        loop.add(self, self._act, group=self)
+        self._loop.add(self, self._act, group=self)
         self._send()
 
     # The port
@@ -250,7 +231,7 @@ class AgentLink:
     def _take_frame(self, kind: Kind, payload: bytes) -> None:
         if self._is_question(kind):
             self._is_owed = True
-            self._asked(self, kind, payload)
+            self._board.asked(self, kind, payload)
         else:
             self._take(kind, payload)
 
@@ -270,7 +251,7 @@ class AgentLink:
         match kind:
             case Kind.HANDOVER:
                 self._has_handed_over = True
-                self._handed_over(self, frames.read_handover(payload))
+                self._board.handed_over(self, frames.read_handover(payload))
             case Kind.BROKEN:
                 stream, error = frames.read_broken(payload)
                 self._broken[stream] = error or errno.EPIPE
@@ -285,7 +266,7 @@ class AgentLink:
 
     def _take_without_session(self, kind: Kind, payload: bytes) -> None:
         if self._code is None and kind is Kind.SIGNAL:
-            self._signalled_early(self, frames.read_signal(payload))
+            self._board.signalled_early(self, frames.read_signal(payload))
         elif self._code is not None and kind in (Kind.SIGNAL, Kind.BROKEN):
             # The line has no reader any more, or a signal says not to wait for one.
             self.finish(self._code)
@@ -371,4 +352,4 @@ class AgentLink:
         self._socket.close()
         if self._running is not None:
             self._running.signalled(SIGNALS[_HUP], _HUP)
-        self._has_ended(self)
+        self._board.has_ended(self)

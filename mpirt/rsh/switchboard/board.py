@@ -27,7 +27,7 @@ from mpirt.rsh.switchboard.frames import SIGNALS, Handover, Kind
 from mpirt.rsh.switchboard.ledger import Ledger
 from mpirt.rsh.switchboard.outbox import Budget
 from mpirt.rsh.switchboard.status import QUEUED, BoardStatus, document
-from mpirt.rsh.switchboard.task import holding, keepers
+from mpirt.rsh.switchboard.task import holding, installed_keepers
 from mpirt.rsh.watches.loop import FOR_EVER, Loop
 
 if TYPE_CHECKING:
@@ -113,8 +113,8 @@ class Switchboard:
         self._discovery = discovery
         self.loop = Loop(self._failed, grain=_GRAIN)
         self._most = max(1, (_descriptor_limit() - _OWN_DESCRIPTORS - _TURNED_AWAY_AT_ONCE) // _DESCRIPTORS_EACH)
-        self._budget = Budget()
-        self._keepers = keepers()
+        self.budget = Budget()
+        self._keepers = installed_keepers()
         self._clusters = Clusters(self.loop)
         self.survey = Survey(self.loop)
         self.ledger = Ledger()
@@ -157,20 +157,13 @@ class Switchboard:
 
     def let_in(self, connection: socket) -> None:
         """A client has connected."""
-        newcomer = AgentLink(
-            self.loop,
-            connection,
-            budget=self._budget,
-            handed_over=self._handed_over,
-            signalled_early=self._signalled_early,
-            asked=self._asked,
-            has_ended=self._has_ended,
-        )
+        newcomer = AgentLink(connection, self)
         # One that was killed meanwhile is gone before it is known.
         if not newcomer.is_gone:
             self._newcomers.add(newcomer)
 
-    def _handed_over(self, agent: AgentLink, handover: Handover) -> None:
+    def handed_over(self, agent: AgentLink, handover: Handover) -> None:
+        """A client is an agent, with a command."""
         self._newcomers.discard(agent)
         self._agents.add(agent)
         # Maybe there are no descriptors for it.
@@ -184,13 +177,13 @@ class Switchboard:
         self._calls[agent] = call = Call(agent, handover, self)
         call.guard(lambda: call.prepare(self._clusters, is_one_too_many=is_one_too_many))
 
-    def _signalled_early(self, agent: AgentLink, number: int) -> None:
-        """A signal ends what has not begun."""
+    def signalled_early(self, agent: AgentLink, number: int) -> None:
+        """A signal has come, and there is no session that could take it: it ends what has not begun."""
         call = self._calls.get(agent)
         if call is not None and number in SIGNALS:
             call.signalled(number)
 
-    def _has_ended(self, agent: AgentLink) -> None:
+    def has_ended(self, agent: AgentLink) -> None:
         """Its command, if it still runs, has got a HUP; its outcome goes nowhere."""
         for group in (self._newcomers, self._agents, self._viewers):
             group.discard(agent)
@@ -207,7 +200,7 @@ class Switchboard:
 
     def holding(self, environ: Mapping[str, str]) -> Holding:
         """How a keeper is to hold a command."""
-        return holding(environ, held=self._keepers, ask_every=self._ask_every)
+        return holding(environ, self._keepers, ask_every=self._ask_every)
 
     def _ask_every(self) -> float:
         return min(_SLOWEST, len(self._calls) / _QUESTIONS_PER_SECOND)
@@ -233,7 +226,8 @@ class Switchboard:
 
     # Questions
 
-    def _asked(self, viewer: AgentLink, kind: Kind, payload: bytes) -> None:
+    def asked(self, viewer: AgentLink, kind: Kind, payload: bytes) -> None:
+        """The frame is a question: answer it, at once or later."""
         self._newcomers.discard(viewer)
         self._viewers.add(viewer)
         if kind is Kind.SETTLED_REQUEST:

@@ -33,7 +33,7 @@ from mpirt.rsh.switchboard.clusters import Cluster, Clusters, located
 from mpirt.rsh.switchboard.frames import Handover, resumption
 from mpirt.rsh.switchboard.links import PodLookup
 from mpirt.rsh.switchboard.log import Log
-from mpirt.rsh.switchboard.sessionio import Place, SessionIO
+from mpirt.rsh.switchboard.sessionio import SessionIO
 from mpirt.rsh.switchboard.status import LOOKUP, QUEUED, CommandStatus
 from mpirt.rsh.switchboard.task import connect_seconds, make_task, wants_log
 
@@ -45,7 +45,7 @@ _TOO_MANY = "the switchboard has no descriptors for more commands: its limit (ul
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class Wish:
     """What a command takes."""
 
     asked: Invocation
@@ -56,7 +56,7 @@ class _Wish:
 
     @property
     def namespace(self) -> str:
-        return self.asked.namespace or self.cluster.endpoint.namespace
+        return self.asked.namespace or self.cluster.dialer.endpoint.namespace
 
 
 class Call:
@@ -64,12 +64,12 @@ class Call:
 
     def __init__(self, agent: AgentLink, handover: Handover, board: Switchboard) -> None:
         self._agent, self._handover, self._board = agent, handover, board
-        self._loop, self._ledger = board.loop, board.ledger
+        self.loop, self._ledger = board.loop, board.ledger
         self._environ = located(handover.environ, handover.folder)
         self._lookup: PodLookup | None = None
         self._running: SessionIO | None = None
         self._is_over = False
-        self._wish: _Wish | None = None
+        self._wish: Wish | None = None
         self._parent = parent(agent.pid)
         # An agent that another switchboard had before has run for as long as its command.
         self._begun = time.monotonic() - (age(agent.pid) if handover.generation else 0.0)
@@ -189,7 +189,7 @@ class Call:
         """Leave nothing of it behind, whatever state it is in."""
         self._is_over = True
         self._board.survey.answered(self)
-        self._loop.drop(self)
+        self.loop.drop(self)
         if self._lookup is not None:
             self._lookup.close()
         if self._running is not None:
@@ -220,7 +220,7 @@ class Call:
         if order.starts_daemon(words):
             # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
             self._agent.follow_its_parent()
-        self._wish = wish = _Wish(asked, words, cluster, asked.pod, order.is_of_hydra(words))
+        self._wish = wish = Wish(asked, words, cluster, asked.pod, order.is_of_hydra(words))
         if resumed is not None:
             self._begin(replace(wish, pod=resumed.record.pod), resumed)
         elif asked.is_address:
@@ -246,7 +246,7 @@ class Call:
         if self._agent.is_gone:
             self._board.forget(self._agent)
 
-    def _look_up(self, wish: _Wish) -> None:
+    def _look_up(self, wish: Wish) -> None:
         """An exec goes by names only: find the pod that has the address."""
         api = ExecApi(wish.cluster.dialer)
         deadline = Deadline(connect_seconds(wish.asked, self._environ))
@@ -257,7 +257,7 @@ class Call:
             found = lookup.learn()
             if found is None:
                 return
-            self._loop.drop(self)
+            self.loop.drop(self)
             self._lookup = None
             api.close()
             if isinstance(found, events.PodFound):
@@ -265,12 +265,12 @@ class Call:
             else:
                 self._fail(str(found.error), found.error.code)
 
-        self._loop.add(lookup, step, group=self)
+        self.loop.add(lookup, step, group=self)
 
-    def _wait_for_its_turn(self, wish: _Wish) -> None:
+    def _wait_for_its_turn(self, wish: Wish) -> None:
         wish.cluster.gate.enter(self, lambda: self.guard(lambda: self._begin(wish, None)), is_first=True)
 
-    def _begin(self, wish: _Wish, resumed: Resumption | None) -> None:
+    def _begin(self, wish: Wish, resumed: Resumption | None) -> None:
         self._wish = wish
         if self._agent.is_gone:
             self.let_go()
@@ -291,13 +291,13 @@ class Call:
         now = time.monotonic()
         log = Log(now) if wants_log(asked, environ) else None
         if log is not None:
-            self._agent.say(log.place(wish.pod, wish.namespace, wish.cluster.endpoint, now))
+            self._agent.say(log.place(wish.pod, wish.namespace, wish.cluster.dialer.endpoint, now))
         self._running = SessionIO(
             Session(task, now=now, jitter=random.random, resumption=resumed),
             self._agent,
             self,
-            Place(wish.cluster, hub, wish.namespace, asked.service),
-            self._loop,
+            wish,
+            hub,
             log=log,
         )
         self._running.begin()

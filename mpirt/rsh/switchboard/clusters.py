@@ -58,10 +58,6 @@ class Cluster:
         self._loop = loop
         self._hubs: dict[tuple[str, str | None], PodHub] = {}
 
-    @property
-    def endpoint(self) -> Endpoint:
-        return self.dialer.endpoint
-
     def refused(self, error: MpirtError) -> None:
         """It has refused a command. If it asks for a pause, the others wait without asking."""
         if not isinstance(error, ApiError) or error.failure.status != _TOO_MANY_REQUESTS:
@@ -196,7 +192,7 @@ def ask(discovery: Discovery, clusters: Clusters, payload: bytes, pid: int, say:
     def begin() -> None:
         question = discovery.question(words, environ, pid)
         cluster = clusters.known(environ)
-        namespace = question.namespace or cluster.endpoint.namespace
+        namespace = question.namespace or cluster.dialer.endpoint.namespace
 
         def answer(pods: Sequence[Any] | NotKnown) -> None:
             if isinstance(pods, NotKnown):

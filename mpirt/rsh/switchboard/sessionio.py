@@ -11,7 +11,6 @@ import errno
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mpirt.errors import ExitCode, MpirtError
@@ -25,17 +24,16 @@ from mpirt.rsh.session import events
 from mpirt.rsh.session.held import PASSED_ON, SIGNALLED, broken_stdout
 from mpirt.rsh.session.machine import Machine, State
 from mpirt.rsh.session.session import Session
-from mpirt.rsh.switchboard.clusters import Cluster
 from mpirt.rsh.switchboard.links import ExecLink, PodLookup
 from mpirt.rsh.switchboard.log import Log
 from mpirt.rsh.watches.followers import Follower
-from mpirt.rsh.watches.loop import FOR_EVER, Loop
+from mpirt.rsh.watches.loop import FOR_EVER
 from mpirt.rsh.watches.podhub import PodHub
 
 if TYPE_CHECKING:
     # They import this module.
     from mpirt.rsh.switchboard.agentlink import AgentLink
-    from mpirt.rsh.switchboard.call import Call
+    from mpirt.rsh.switchboard.call import Call, Wish
 
 # How much output is written before the session is told: the pod has room for several times as much.
 _WORTH_TELLING = 256 * 1024
@@ -44,34 +42,15 @@ _LAST_SECONDS = 1.0
 _STDOUT, _STDERR = 1, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a command is to run."""
-
-    cluster: Cluster
-    hub: PodHub
-    namespace: str
-    service: str = ""
-    """The second label of a host name: no pod may have its first as a name."""
-
-
 class SessionIO:
     """One session, carried out."""
 
-    # fmt: off
-    __slots__ = (
-        "_agent", "_api", "_asked", "_call", "_dialing", "_ended_by", "_exec", "_follower", "_host_name",
-        "_is_hearing", "_listening", "_log", "_lookup", "_loop", "_over_at", "_place", "_session",
-        "_stdout_is_lost", "_waiting", "_written", "finish",
-    )
-    # fmt: on
-
     def __init__(
-        self, session: Session, agent: AgentLink, call: Call, place: Place, loop: Loop, *, log: Log | None
+        self, session: Session, agent: AgentLink, call: Call, wish: Wish, hub: PodHub, *, log: Log | None
     ) -> None:
         """`call` hears whenever there may be a code."""
-        self._session, self._agent, self._call, self._place = session, agent, call, place
-        self._loop, self._log, self._api = loop, log, ExecApi(place.cluster.dialer)
+        self._session, self._agent, self._call, self._wish, self._hub = session, agent, call, wish, hub
+        self._loop, self._log, self._api = call.loop, log, ExecApi(wish.cluster.dialer)
         self._waiting: list[events.Event] = []
         self._is_hearing = False
         self._host_name: HostName | None = None
@@ -231,7 +210,7 @@ class SessionIO:
         try:
             upgraded = dialing.result if dialing.advance() else None
         except MpirtError as error:
-            self._place.cluster.refused(error)
+            self._wish.cluster.refused(error)
             self._stop_dialing()
             self._not_opened(error)
             return
@@ -270,10 +249,10 @@ class SessionIO:
                 link.send(message)
 
     def _dial(self, dial: events.Dial) -> None:
-        self._place.cluster.gate.enter(self._call, lambda: self._call.guard(lambda: self._begin_to_dial(dial)))
+        self._wish.cluster.gate.enter(self._call, lambda: self._call.guard(lambda: self._begin_to_dial(dial)))
 
     def _begin_to_dial(self, dial: events.Dial) -> None:
-        ask = exec_in_pod(self._place.namespace, self.phase.pod, container=dial.container, command=BOOTSTRAP)
+        ask = exec_in_pod(self._wish.namespace, self.phase.pod, container=dial.container, command=BOOTSTRAP)
         within, credentials_by = Deadline(dial.seconds), Deadline(dial.credentials_seconds)
         self._asked = dial
         self._dialing = Pending(self._api.upgrade(ask, [dial.protocol], within, credentials_by))
@@ -290,7 +269,7 @@ class SessionIO:
     def _look_up(self, error: NotFound) -> None:
         if self._host_name is None:
             self._host_name = HostName(
-                self._api.list_steps, self._place.namespace, self.phase.pod, service=self._place.service
+                self._api.list_steps, self._wish.namespace, self.phase.pod, service=self._wish.asked.service
             )
         self._lookup = PodLookup(self._host_name.pod(error))
         self._loop.add(self._lookup, self._step_lookup, group=self)
@@ -312,7 +291,7 @@ class SessionIO:
             self._exec = None
 
     def _stop_dialing(self) -> None:
-        self._place.cluster.gate.leave(self._call)
+        self._wish.cluster.gate.leave(self._call)
         for port in (self._dialing, self._lookup):
             if port is not None:
                 self._loop.remove(port)
@@ -323,7 +302,7 @@ class SessionIO:
         before = self._follower
         if before is not None and isinstance(action, events.LookAtPod):
             return before.look(anew=action.anew)
-        self._follower = follower = self._place.hub.follow(self.phase.pod, self._hear_of_pod)
+        self._follower = follower = self._hub.follow(self.phase.pod, self._hear_of_pod)
         if before is not None:
             before.drop()
         return follower.look(anew=True) if action.anew else None

@@ -93,25 +93,21 @@ _LARGEST_PAUSE = 10.0
 _ALIVE_COUNT = 3
 
 
-def keepers() -> Keepers:
+def installed_keepers() -> Keepers:
     """Those that this installation has."""
     files = {arch: mpirt.keeper.read(arch) for arch in mpirt.keeper.ARCHITECTURES}
     return Keepers({arch: data for arch, data in files.items() if data is not None})
 
 
 def holding(
-    environ: Mapping[str, str], *, held: Keepers | None = None, ask_every: Callable[[], float] | None = None
+    environ: Mapping[str, str], keepers: Keepers, *, ask_every: Callable[[], float] | None = None
 ) -> Holding:
-    """
-    How a keeper is to hold the command.
-
-    A process with many commands has read the keepers already, and asks them less often (Holding.ask_every).
-    """
+    """How a keeper is to hold the command. A process with many commands asks it less often (Holding.ask_every)."""
     patience = Patience(
         lease=of_variable(environ, names.LEASE_VARIABLE, Patience().lease),
         node=of_variable(environ, names.NODE_PATIENCE_VARIABLE, Patience().node),
     )
-    return Holding(held or keepers(), patience=patience, fence=_fence(environ), ask_every=ask_every)
+    return Holding(keepers, patience=patience, fence=_fence(environ), ask_every=ask_every)
 
 
 def grace(environ: Mapping[str, str]) -> Grace:

@@ -41,11 +41,6 @@ _POLLS_PER_SECOND = 50.0
 class PodHub:
     """The common watch, for the loop that owns everything else too."""
 
-    __slots__ = (
-        "_alone", "_clock", "_dialer", "_facts", "_fresh", "_given", "_is_refused", "_jitter", "_late", "_link",
-        "_loop", "_namespace", "_next_own", "_pods", "_questions", "_scout", "_selector", "_silent", "_synced",
-    )  # fmt: skip
-
     def __init__(
         self,
         loop: Loop,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from mpirt.rsh.session import events
 from mpirt.rsh.watches.loop import FOR_EVER
 from tests.apiserver.faults import Chunked, Status, Then
@@ -67,21 +69,25 @@ class TestOneWatch:
 
         assert told(heard) == [running("w-1")]
 
-    def test_of_a_pod_without_a_job_is_on_the_whole_namespace(self, apiserver: ApiServer, begin: Begin) -> None:
-        crowd = begin("x", "w-0")
-        crowd.settles(apiserver)
-
-        assert commons(apiserver, "watch") == [""]
-        assert told(crowd.heard["w-0"]) == [running("w-0")]
-
 
 class TestTheScope:
-    def test_is_that_of_the_first_pod_that_is_there(self, apiserver: ApiServer, begin: Begin) -> None:
-        crowd = begin("missing", "w-0", "w-1")
+    @pytest.mark.parametrize(
+        ("names", "scope"),
+        [
+            pytest.param(["missing", "w-0", "w-1"], SELECTOR, id="that of the first pod that is there"),
+            pytest.param(["x", "w-0"], "", id="the namespace if the first pod has no job"),
+            pytest.param(
+                [f"missing-{number}" for number in range(12)], "", id="the namespace if many are missing"
+            ),
+        ],
+    )
+    def test_is(self, apiserver: ApiServer, begin: Begin, names: list[str], scope: str) -> None:
+        crowd = begin(*names)
         crowd.settles(apiserver)
 
-        assert [told(crowd.heard[name])[0] for name in ("missing", "w-1")] == ["gone", running("w-1")]
-        assert commons(apiserver, "watch") == [SELECTOR]
+        assert commons(apiserver, "watch") == [scope]
+        last = {name: "gone" if "missing" in name else running(name) for name in names}
+        assert {name: told(crowd.heard[name])[-1] for name in names} == last
 
     def test_is_that_of_the_next_pod_if_the_first_follower_leaves(
         self, apiserver: ApiServer, begin: Begin
@@ -103,13 +109,6 @@ class TestTheScope:
         crowd.settles(apiserver)
 
         assert commons(apiserver, "watch") == [SELECTOR]
-
-    def test_is_the_namespace_if_too_many_pods_are_missing(self, apiserver: ApiServer, begin: Begin) -> None:
-        crowd = begin(*(f"missing-{number}" for number in range(12)))
-        crowd.settles(apiserver)
-
-        assert {told(heard)[-1] for heard in crowd.heard.values()} == {"gone"}
-        assert commons(apiserver, "watch") == [""]
 
     def test_that_is_not_known_yet_keeps_no_look_waiting(self, apiserver: ApiServer, begin: Begin) -> None:
         apiserver.on("list", Status(503, retry_after=60))
@@ -183,22 +182,18 @@ class TestAPodOutside:
 
 
 class TestAPodThatIsGone:
-    def test_is_gone_by_the_watch(self, apiserver: ApiServer, settled: Begin) -> None:
+    @pytest.mark.parametrize(
+        ("is_in_order", "asked"), [(True, []), (False, ["w-0"])], ids=["by the watch", "when it was asked for"]
+    )
+    def test_is_gone(self, apiserver: ApiServer, settled: Begin, asked: list[str], *, is_in_order: bool) -> None:
         crowd = settled("w-0")
-        apiserver.world.put(deleting(pod("w-0", labels=JOB)))
+        if is_in_order:
+            apiserver.world.put(deleting(pod("w-0", labels=JOB)))
         apiserver.world.delete("w-0")
 
         crowd.hears("w-0", "gone")
 
-        assert alone(apiserver, "list") == []
-
-    def test_and_was_not_deleted_in_order_is_asked_for(self, apiserver: ApiServer, settled: Begin) -> None:
-        crowd = settled("w-0")
-        apiserver.world.delete("w-0")
-
-        crowd.hears("w-0", "gone")
-
-        assert alone(apiserver, "list") == ["w-0"]
+        assert alone(apiserver, "list") == asked
 
     def test_and_comes_again_is_another(self, apiserver: ApiServer, settled: Begin) -> None:
         crowd = settled("w-0")

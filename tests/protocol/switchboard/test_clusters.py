@@ -67,23 +67,36 @@ def test_a_broken_kubeconfig_has_its_code_and_line(yard: Yard) -> None:
     assert yard.agent("exit 3").end().code == 3
 
 
-def test_a_credential_plugin_that_takes_its_time_holds_up_nobody_else(yard: Yard) -> None:
-    folder = yard.folder / "slow"
+def with_plugin(yard: Yard, name: str, script: str) -> str:
+    """A kubeconfig in a folder of that name, with a plugin that gives the token if the script ends with 0."""
+    folder = yard.folder / name
     answer = {"apiVersion": _V1, "kind": "ExecCredential", "status": {"token": yard.server.token}}
     kubeconfig = yard.server.kubeconfig(folder, exec={"apiVersion": _V1, "command": "./plugin"})
     plugin = folder / "plugin"
-    plugin.write_text(
-        f"#!/bin/sh\ntouch {folder}/asked; until [ -e {folder}/go ]; do sleep 0.05; done\n"
-        f"echo '{json.dumps(answer)}'\n"
-    )
+    plugin.write_text(f"#!/bin/sh\n{script} || exit 1\necho '{json.dumps(answer)}'\n")
     plugin.chmod(0o755)
+    return str(kubeconfig)
+
+
+def test_a_credential_plugin_that_takes_its_time_holds_up_nobody_else(yard: Yard) -> None:
+    folder = yard.folder / "slow"
+    kubeconfig = with_plugin(yard, "slow", f"touch {folder}/asked; until [ -e {folder}/go ]; do sleep 0.05; done")
     yard.begin()
-    slow = [yard.live("exit 5", KUBECONFIG=str(kubeconfig)) for _ in range(40)]
+    slow = [yard.live("exit 5", KUBECONFIG=kubeconfig) for _ in range(40)]
     yard.appears("slow/asked")
     assert yard.agent("exit 3").end().code == 3
     (folder / "go").touch()
 
     assert [life.end().code for life in slow] == [5] * 40
+
+
+def test_a_plugin_of_one_agent_is_not_asked_for_another(yard: Yard) -> None:
+    kubeconfig = with_plugin(yard, "plugin", '[ "$PROFILE" = good ]')
+    yard.begin()
+    settings = {"KUBECONFIG": kubeconfig, "MPIRT_CONNECT_TIMEOUT": "2"}
+
+    assert yard.agent("exit 3", PROFILE="good", **settings).end().code == 3
+    assert yard.agent("exit 3", PROFILE="bad", **settings).end().code == 241
 
 
 def all_are_watched(yard: Yard, count: int) -> None:
@@ -163,20 +176,6 @@ def test_a_name_that_can_not_be_resolved_holds_up_nobody(yard: Yard) -> None:
 
     assert yard.agent("exit 3").end().code == 3
     assert lost.end().code == 244
-
-
-def test_a_plugin_of_one_agent_is_not_asked_for_another(yard: Yard) -> None:
-    folder = yard.folder / "plugin"
-    kubeconfig = yard.server.kubeconfig(folder, exec={"apiVersion": _V1, "command": "./plugin"})
-    plugin = folder / "plugin"
-    answer = {"apiVersion": _V1, "kind": "ExecCredential", "status": {"token": yard.server.token}}
-    plugin.write_text(f"#!/bin/sh\n[ \"$PROFILE\" = good ] || exit 1\necho '{json.dumps(answer)}'\n")
-    plugin.chmod(0o755)
-    yard.begin()
-    settings = {"KUBECONFIG": str(kubeconfig), "MPIRT_CONNECT_TIMEOUT": "2"}
-
-    assert yard.agent("exit 3", PROFILE="good", **settings).end().code == 3
-    assert yard.agent("exit 3", PROFILE="bad", **settings).end().code == 241
 
 
 def test_a_pod_that_is_replaced_in_a_commands_first_second_was_deleted(yard: Yard) -> None:

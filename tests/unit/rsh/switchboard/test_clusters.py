@@ -36,33 +36,41 @@ def clusters() -> Clusters:
     return Clusters(Loop())
 
 
-def test_agents_with_the_same_environment_share_one(clusters: Clusters, tmp_path: Path) -> None:
-    environ = {"KUBECONFIG": kubeconfig(tmp_path), "HOME": "/root"}
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return {"KUBECONFIG": kubeconfig(tmp_path), "HOME": "/root"}
 
-    assert clusters.find(environ, "") is clusters.find({**environ, "RANK": "2"}, "")
+
+PLUGIN = {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/plugin", "interactiveMode": "Never"}
 
 
 @pytest.mark.parametrize(
-    "other", [{"MPIRT_CONTEXT": "b"}, {"HOME": "/elsewhere"}, {"HTTPS_PROXY": "http://proxy:1"}], ids=str
+    ("other", "is_same"),
+    [
+        ({"RANK": "2"}, True),
+        ({"MPIRT_CONTEXT": "b"}, False),
+        ({"HOME": "/elsewhere"}, False),
+        ({"HTTPS_PROXY": "http://proxy:1"}, False),
+    ],
+    ids=str,
 )
-def test_another_environment_may_be_another_one(clusters: Clusters, tmp_path: Path, other: dict[str, str]) -> None:
-    environ = {"KUBECONFIG": kubeconfig(tmp_path), "HOME": "/root"}
-
-    assert clusters.find(environ, "") is not clusters.find({**environ, **other}, "")
-
-
-def test_another_context_is_another_one(clusters: Clusters, tmp_path: Path) -> None:
-    environ = {"KUBECONFIG": kubeconfig(tmp_path)}
-
-    assert [clusters.find(environ, name).endpoint.namespace for name in ("", "b")] == ["a", "b"]
+def test_agents_with_the_same_environment_share_one(
+    clusters: Clusters, environ: dict[str, str], other: dict[str, str], *, is_same: bool
+) -> None:
+    assert (clusters.find(environ, "") is clusters.find({**environ, **other}, "")) == is_same
 
 
-def test_a_file_that_was_replaced_is_read_anew(clusters: Clusters, tmp_path: Path) -> None:
-    environ = {"KUBECONFIG": kubeconfig(tmp_path)}
+def test_another_context_is_another_one(clusters: Clusters, environ: dict[str, str]) -> None:
+    assert [clusters.find(environ, name).dialer.endpoint.namespace for name in ("", "b")] == ["a", "b"]
+
+
+def test_a_file_that_was_replaced_is_read_anew(
+    clusters: Clusters, environ: dict[str, str], tmp_path: Path
+) -> None:
     clusters.find(environ, "")
     kubeconfig(tmp_path, host="two")
 
-    assert clusters.find(environ, "").endpoint.host == "two"
+    assert clusters.find(environ, "").dialer.endpoint.host == "two"
 
 
 def test_the_file_in_the_home_folder_counts(clusters: Clusters, tmp_path: Path) -> None:
@@ -71,7 +79,7 @@ def test_the_file_in_the_home_folder_counts(clusters: Clusters, tmp_path: Path) 
     clusters.find(environ, "")
     kubeconfig(tmp_path / ".kube", host="two")
 
-    assert clusters.find(environ, "").endpoint.host == "two"
+    assert clusters.find(environ, "").dialer.endpoint.host == "two"
 
 
 def test_where_there_is_none_the_error_says_so(clusters: Clusters) -> None:
@@ -80,16 +88,14 @@ def test_where_there_is_none_the_error_says_so(clusters: Clusters) -> None:
 
 
 def test_a_credential_plugin_sees_the_agents_own_variables(clusters: Clusters, tmp_path: Path) -> None:
-    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/plugin"}
-    environ = {"KUBECONFIG": kubeconfig(tmp_path, exec=plugin), "AWS_PROFILE": "mine", "HOME": str(tmp_path)}
+    environ = {"KUBECONFIG": kubeconfig(tmp_path, exec=PLUGIN), "AWS_PROFILE": "mine", "HOME": str(tmp_path)}
     mine = clusters.find(environ, "")
 
     assert clusters.find({**environ, "AWS_PROFILE": "yours"}, "") is not mine
     assert clusters.find(environ, "") is mine
 
 
-def test_no_more_than_32_are_remembered(clusters: Clusters, tmp_path: Path) -> None:
-    environ = {"KUBECONFIG": kubeconfig(tmp_path)}
+def test_no_more_than_32_are_remembered(clusters: Clusters, environ: dict[str, str]) -> None:
     first = clusters.find(environ, "")
     for number in range(32):
         clusters.find({**environ, "HOME": f"/home/{number}"}, "")
@@ -118,37 +124,26 @@ def refusal(status: int, retry_after: float | None) -> ApiError:
     return Overloaded("busy", Failure(status, "", "", retry_after, is_status=True))
 
 
-class TestARefusal:
-    def test_with_a_time_pauses_first_dials(self, clusters: Clusters, tmp_path: Path) -> None:
-        cluster = clusters.find({"KUBECONFIG": kubeconfig(tmp_path)}, "")
-        assert cluster.gate.timeout() == FOR_EVER
+@pytest.mark.parametrize(
+    ("error", "seconds"),
+    [
+        pytest.param(refusal(429, 7.0), 7.0, id="a time"),
+        pytest.param(refusal(429, 3600.0), 30.0, id="a time beyond all patience"),
+        pytest.param(refusal(429, None), FOR_EVER, id="no time"),
+        pytest.param(refusal(429, 0.0), FOR_EVER, id="no seconds"),
+        pytest.param(refusal(503, 7.0), FOR_EVER, id="another status"),
+        pytest.param(Unreachable("away"), FOR_EVER, id="no answer"),
+    ],
+)
+def test_a_refusal_with_a_time_pauses_first_dials(
+    clusters: Clusters, environ: dict[str, str], error: ApiError | Unreachable, seconds: float
+) -> None:
+    gate = clusters.find(environ, "").gate
+    assert gate.timeout() == FOR_EVER
 
-        cluster.refused(refusal(429, 7.0))
+    clusters.find(environ, "").refused(error)
 
-        assert 6 < cluster.gate.timeout() <= 7
-
-    def test_with_a_time_beyond_all_patience_pauses_for_half_a_minute(
-        self, clusters: Clusters, tmp_path: Path
-    ) -> None:
-        cluster = clusters.find({"KUBECONFIG": kubeconfig(tmp_path)}, "")
-
-        cluster.refused(refusal(429, 3600.0))
-
-        assert 29 < cluster.gate.timeout() <= 30
-
-    @pytest.mark.parametrize(
-        "error",
-        [refusal(429, None), refusal(429, 0.0), refusal(503, 7.0), Unreachable("away")],
-        ids=["no time", "no seconds", "another status", "no answer"],
-    )
-    def test_of_another_kind_pauses_nobody(
-        self, clusters: Clusters, tmp_path: Path, error: ApiError | Unreachable
-    ) -> None:
-        cluster = clusters.find({"KUBECONFIG": kubeconfig(tmp_path)}, "")
-
-        cluster.refused(error)
-
-        assert cluster.gate.timeout() == FOR_EVER
+    assert seconds - 1 <= gate.timeout() <= seconds
 
 
 def answer(clusters: Clusters, environ: dict[str, str]) -> str:
@@ -159,8 +154,7 @@ def answer(clusters: Clusters, environ: dict[str, str]) -> str:
 
 
 class TestAQuestion:
-    def test_needs_a_command_in_the_same_cluster(self, clusters: Clusters, tmp_path: Path) -> None:
-        environ = {"KUBECONFIG": kubeconfig(tmp_path), "HOME": "/root"}
+    def test_needs_a_command_in_the_same_cluster(self, clusters: Clusters, environ: dict[str, str]) -> None:
         assert answer(clusters, environ) == "no command runs in this cluster with these credentials"
         clusters.find({**environ, "PATH": "/bin", "RANK": "1"}, "")
 
@@ -168,8 +162,7 @@ class TestAQuestion:
         assert answer(clusters, {**environ, "HOME": "/x"}).startswith("no command runs in this cluster")
 
     def test_of_who_has_a_credential_plugin_is_not_answered(self, clusters: Clusters, tmp_path: Path) -> None:
-        plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "aws", "interactiveMode": "Never"}
-        environ = {"KUBECONFIG": kubeconfig(tmp_path, exec=plugin), "HOME": "/root"}
+        environ = {"KUBECONFIG": kubeconfig(tmp_path, exec=PLUGIN), "HOME": "/root"}
         clusters.find(environ, "")
 
         assert answer(clusters, environ) == "no command runs in this cluster with these credentials"
@@ -179,8 +172,7 @@ class TestAQuestion:
             "KUBECONFIG=x is relative to the folder of the program that asks"
         )
 
-    def test_needs_a_watch_of_the_namespace(self, clusters: Clusters, tmp_path: Path) -> None:
-        environ = {"KUBECONFIG": kubeconfig(tmp_path)}
+    def test_needs_a_watch_of_the_namespace(self, clusters: Clusters, environ: dict[str, str]) -> None:
         cluster = clusters.find(environ, "")
         cluster.hub("b", {"MPIRT_SELECTOR": "app=x"})
         cluster.hub("a", {"MPIRT_SELECTOR": "app=x"})

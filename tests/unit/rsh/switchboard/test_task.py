@@ -16,11 +16,11 @@ from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.liveness import Pace
 from mpirt.rsh.protocol.keeperframes import Fence
 from mpirt.rsh.session.task import Grace, Holding, Patience, Task
-from mpirt.rsh.switchboard.task import grace, holding, launcher_number, pace, start_of_container
+from mpirt.rsh.switchboard.task import grace, holding, installed_keepers, launcher_number, pace, start_of_container
 
 
 def held(**environ: str) -> Holding:
-    return holding(environ)
+    return holding(environ, installed_keepers())
 
 
 def paced(by: Holding, *, alive_seconds: float | None = None, alive_count: int | None = None) -> Pace:
