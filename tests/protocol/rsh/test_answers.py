@@ -32,7 +32,7 @@ from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
 from tests.apiserver.shell import Cut, End, Shell
 from tests.protocol.rsh.agent import Ground
-from tests.protocol.rsh.cases import CameOf, Case, Tell, lasting
+from tests.protocol.rsh.cases import CameOf, Case, Tell, always, lasting, once
 from tests.protocol.rsh.peers import ends_with
 
 BUSY = "the API server is overloaded or going away; try again"
@@ -48,14 +48,6 @@ DIALING = "error dialing backend: dial tcp 10.0.0.9:10250: connect: connection r
 NO_AGENT = "error dialing backend: No agent available"
 NO_SHELL = 'OCI runtime exec failed: exec: "/bin/sh": stat /bin/sh: no such file or directory: unknown'
 HTML = Answer(400, b"<html><h1>400 Bad Request</h1></html>", type="text/html")
-
-
-def always(fault: Fault) -> Tell:
-    return lambda server: server.always("exec", fault)
-
-
-def once(fault: Fault) -> Tell:
-    return lambda server: server.on("exec", fault)
 
 
 def rules(*held: tuple[str, str]) -> Tell:

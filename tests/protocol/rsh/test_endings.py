@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.protocol.rsh.agent import PATIENCE, Agent, Ground
+from tests.protocol.rsh.agent import PATIENCE, Ground, begun
 
 LEFT_OPEN = "pod w-0: something that the command left behind still has its output open; what that writes is lost"
 HANDLER = """
@@ -35,13 +34,6 @@ def handler(tmp_path: Path) -> str:
     """A compound command, as horovodrun and mpirun make them: a shell waits for the program."""
     (tmp_path / "handler.py").write_text(HANDLER, encoding="utf-8")
     return f"cd {tmp_path}; env A=b {sys.executable} handler.py"
-
-
-def begun(ground: Ground, command: str, *, stdin: int = subprocess.DEVNULL) -> Agent:
-    """An agent whose command has written its first line."""
-    agent = ground.start("w-0", command, stdin=stdin)
-    assert agent.line() == b"begun\n"
-    return agent
 
 
 class TestASignal:
@@ -131,15 +123,16 @@ class TestOutputAfterTheCommandsOwnEnd:
 
         assert (ended.code, ended.output == noise + b"end\n", ended.errors) == (0, True, "")
 
-    def test_that_does_not_come_is_cut_with_a_line(self, ground: Ground) -> None:
-        ended = ground.run("w-0", "(sleep 60; echo late) & echo now; exit 0")
+    @pytest.mark.parametrize(
+        ("command", "code", "output"),
+        [("(sleep 60; echo late) & echo now; exit 0", 0, b"now\n"), ("sleep 60 & exit 7", 7, b"")],
+    )
+    def test_that_does_not_come_is_cut_with_a_line(
+        self, ground: Ground, command: str, code: int, output: bytes
+    ) -> None:
+        ended = ground.run("w-0", command)
 
-        assert (ended.code, ended.output, ended.line) == (0, b"now\n", LEFT_OPEN)
-
-    def test_that_does_not_come_takes_nothing_from_the_code(self, ground: Ground) -> None:
-        ended = ground.run("w-0", "sleep 60 & exit 7")
-
-        assert (ended.code, ended.line) == (7, LEFT_OPEN)
+        assert (ended.code, ended.output, ended.line) == (code, output, LEFT_OPEN)
 
     def test_ends_with_what_writes_it_when_a_signal_comes(self, ground: Ground) -> None:
         agent = begun(ground, "echo begun; (while :; do echo more; sleep 0.1; done) & exit 0")

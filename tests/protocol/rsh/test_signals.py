@@ -69,16 +69,6 @@ def test_a_second_signal_gives_the_command_no_grace(ground: Ground) -> None:
     assert running.processes() == []
 
 
-def test_what_the_command_says_to_a_signal_is_relayed_and_its_code_counts(ground: Ground) -> None:
-    agent = ground.start("w-0", "trap 'echo bye; exit 7' TERM; echo runs; while :; do sleep 0.05; done")
-    agent.line()
-
-    agent.process.terminate()
-
-    ended = agent.wait()
-    assert (ended.code, ended.output) == (7, b"bye\n")
-
-
 # Two of the four.
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("number", ASKING, ids=lambda number: number.name)

@@ -149,17 +149,12 @@ class TestWhatWeSay:
         with pytest.raises(ValueError, match="there is room for 1 bytes of stdin, not 2"):
             talk.stdin(b"ab")
 
-    def test_none_is_read_after_its_end(self) -> None:
-        talk = connected()
-        talk.stdin(b"")
+    def test_none_is_read_after_its_end_or_when_the_command_has_closed_it(self) -> None:
+        ended, closed = connected(), connected()
+        ended.stdin(b"")
+        hears(closed, keepers.TAKEN, 0, b"\1")
 
-        assert talk.stdin_room == 0
-
-    def test_none_is_read_for_a_command_that_has_closed_it(self) -> None:
-        talk = connected()
-        hears(talk, keepers.TAKEN, 0, b"\1")
-
-        assert talk.stdin_room == 0
+        assert (ended.stdin_room, closed.stdin_room) == (0, 0)
 
     def test_written_output_is_acknowledged_now_and_then(self) -> None:
         talk = connected()
@@ -178,23 +173,20 @@ class TestWhatWeSay:
 
 
 class TestWhatTheKeeperSays:
-    def test_started_tells_whether_it_can_be_found_again(self) -> None:
-        assert hears(connected(), keepers.STARTED, 77, b"\1") == [Started(can_attach=True)]
-        assert hears(connected(), keepers.STARTED, 77, b"\0") == [Started(can_attach=False)]
-
-    def test_a_sign_of_life_is_one(self) -> None:
-        assert hears(connected(), keepers.ANSWER) == [Answer()]
-
-    def test_what_the_command_uses_is_told_in_seconds_and_bytes(self) -> None:
-        payload = u64(1_500_000, 2**33) + b"\x04\0\0\0"
-
-        assert hears(connected(), keepers.USED, 0, payload) == [Used(Usage(1.5, 2**33, 4))]
-
-    def test_nothing_but_zeros_is_no_usage(self) -> None:
-        assert hears(connected(), keepers.USED, 0, bytes(20)) == [Used(None)]
-
-    def test_what_could_not_be_started_is_told(self) -> None:
-        assert hears(connected(), keepers.FAILED, 2, b"no \xff") == [NotStartable("no \ufffd")]
+    @pytest.mark.parametrize(
+        ("kind", "payload", "fact"),
+        [
+            (keepers.STARTED, b"\1", Started(can_attach=True)),
+            (keepers.STARTED, b"\0", Started(can_attach=False)),
+            (keepers.ANSWER, b"", Answer()),
+            (keepers.USED, u64(1_500_000, 2**33) + b"\x04\0\0\0", Used(Usage(1.5, 2**33, 4))),
+            (keepers.USED, bytes(20), Used(None)),
+            (keepers.FAILED, b"no \xff", NotStartable("no \ufffd")),
+            (keepers.FENCED, b"", Fenced()),
+        ],
+    )
+    def test_each_frame_tells_one_fact(self, kind: int, payload: bytes, fact: Fact) -> None:
+        assert hears(connected(), kind, 77, payload) == [fact]
 
     def test_output_that_came_already_does_not_come_again(self) -> None:
         talk = connected()
@@ -209,26 +201,16 @@ class TestWhatTheKeeperSays:
             hears(connected(), keepers.OUT, 1, b"x")
 
     @pytest.mark.parametrize("kind", [keepers.OUT, keepers.ERR])
-    def test_output_beyond_what_a_keeper_keeps_is_refused_whatever_the_state(self, kind: int) -> None:
+    def test_output_beyond_what_a_keeper_keeps_is_refused_until_some_is_acknowledged(self, kind: int) -> None:
         talk = connected()
         for at in range(0, 2 * MIB, 32768):
             hears(talk, kind, at, bytes(32768))
 
-        with pytest.raises(
-            PeerError, match="the keeper sends 2097153 bytes of output beyond what was acknowledged"
-        ):
+        too_much = "the keeper sends 2097153 bytes of output beyond what was acknowledged"
+        with pytest.raises(PeerError, match=too_much):
             hears(talk, kind, 2 * MIB, b"x")
-
-    def test_acknowledged_output_makes_room_for_as_much(self) -> None:
-        talk = connected()
-        for at in range(0, 2 * MIB, 32768):
-            hears(talk, keepers.OUT, at, bytes(32768))
-        talk.written(MIB, 0)
-
-        assert hears(talk, keepers.OUT, 2 * MIB, bytes(32768)) == [Output(1, bytes(32768))]
-
-    def test_a_later_launcher_that_has_ended_the_command_is_told(self) -> None:
-        assert hears(connected(), keepers.FENCED) == [Fenced()]
+        talk.written(*((MIB, 0) if kind == keepers.OUT else (0, MIB)))
+        assert hears(talk, kind, 2 * MIB, bytes(32768)) == [Output(kind - keepers.OUT + 1, bytes(32768))]
 
     def test_the_end_is_told_once(self) -> None:
         talk = connected()

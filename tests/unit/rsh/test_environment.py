@@ -37,19 +37,25 @@ class TestPatterns:
 
 
 class TestSendEnv:
-    def test_variables_that_are_named_are_sent(self) -> None:
-        assert sent("PSSH_NODENUM", "LANG EMPTY", "ABSENT") == {"PSSH_NODENUM": "7", "LANG": "C", "EMPTY": ""}
-
-    def test_a_pattern_names_several(self) -> None:
-        assert sent("LC_*") == {"LC_ALL": "de", "LC_TIME": "fr"}
-
-    def test_a_dash_takes_patterns_back_that_stand_before_it(self) -> None:
-        assert sent("LANG LC_*", "-LC_*") == {"LANG": "C"}
-        assert sent("LANG HOME", "-*") == {}
-        assert sent("-LANG LANG") == {"LANG": "C"}
-
-    def test_a_dash_is_about_patterns_and_not_about_variables(self) -> None:
-        assert sent("LC_* -LC_ALL") == {"LC_ALL": "de", "LC_TIME": "fr"}
+    @pytest.mark.parametrize(
+        ("settings", "expected"),
+        [
+            (("PSSH_NODENUM", "LANG EMPTY", "ABSENT"), {"PSSH_NODENUM": "7", "LANG": "C", "EMPTY": ""}),
+            (("LC_*",), {"LC_ALL": "de", "LC_TIME": "fr"}),
+            (("LANG LC_*", "-LC_*"), {"LANG": "C"}),
+            (("LANG HOME", "-*"), {}),
+            (("-LANG LANG",), {"LANG": "C"}),
+            (("LC_* -LC_ALL",), {"LC_ALL": "de", "LC_TIME": "fr"}),
+        ],
+        ids=[
+            *("names", "a pattern", "a dash takes back patterns before it", "all of them", "and none behind it"),
+            "a dash is about patterns and not about variables",
+        ],
+    )
+    def test_variables_are_sent_by_names_and_patterns(
+        self, settings: tuple[str, ...], expected: dict[str, str]
+    ) -> None:
+        assert sent(*settings) == expected
 
     def test_what_no_shell_can_export_stays_here(self) -> None:
         here = {"BASH_FUNC_x%%": "() { :; }", "A-B": "1", "UID": "0", "SHELLOPTS": "e", "A": "1"}
@@ -102,18 +108,18 @@ class TestSetEnv:
 
         assert str(caught.value) == f"-o SetEnv={text}: expected NAME=VALUE"
 
-    @pytest.mark.parametrize("name", ["", "A-B", "1A", "\u00c4"])
-    def test_a_name_that_no_shell_takes_is_refused(self, name: str) -> None:
+    @pytest.mark.parametrize(
+        ("name", "why"),
+        [
+            *((name, "is no name for an environment variable") for name in ("", "A-B", "1A", "\u00c4")),
+            ("PPID", "can't be set: shells do that themselves"),
+        ],
+    )
+    def test_a_name_that_no_shell_takes_is_refused(self, name: str, why: str) -> None:
         with pytest.raises(UsageError) as caught:
             assigned(f"{name}=1")
 
-        assert str(caught.value) == f"-o SetEnv: {name!r} is no name for an environment variable"
-
-    def test_a_name_that_a_shell_keeps_for_itself_is_refused(self) -> None:
-        with pytest.raises(UsageError) as caught:
-            assigned("PPID=1")
-
-        assert str(caught.value) == "-o SetEnv: 'PPID' can't be set: shells do that themselves"
+        assert str(caught.value) == f"-o SetEnv: {name!r} {why}"
 
     @pytest.mark.parametrize("text", ["A='x", 'A="x', "A=\"x'"])
     def test_a_quote_needs_its_end(self, text: str) -> None:

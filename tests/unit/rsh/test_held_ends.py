@@ -35,14 +35,21 @@ KILL_NOW = b"E\x09" + bytes(4)
 CONTINUE = b"K\x12"
 
 
+END_BY_HUP, END_BY_INT = b"E\x01" + END_BY_TERM[2:], b"E\x02" + END_BY_TERM[2:]
+# fmt: off
+CONTROLS: dict[str, tuple[tuple[Event, ...], list[bytes]]] = {
+    "a signal that announces something": ((USR1,), [b"K\x0a"]),
+    "a second signal hurries": ((TERM, INT), [END_BY_TERM, KILL_NOW]),
+    "a signal after a HUP is the first": ((HUP, TERM), [END_BY_HUP, END_BY_TERM]),
+    "and the next one hurries": ((HUP, TERM, TERM), [END_BY_HUP, END_BY_TERM, KILL_NOW]),
+    "a HUP between two of them does not": ((INT, HUP, INT), [END_BY_INT, CONTINUE, KILL_NOW]),
+    "nor does a stdin that breaks then": ((TERM, StdinBroken("input/output error")), [END_BY_TERM]),
+    "nor a stdout that is lost to the same signal": ((INT, StdoutBroken()), [END_BY_INT]),
+}
+# fmt: on
+
+
 class TestSignals:
-    def test_a_signal_that_announces_something_goes_to_the_command(self) -> None:
-        run = HeldRun().begin()
-        run.meets(USR1)
-
-        assert run.keeper.controls[1:] == [b"K\x0a"]
-        assert run.session.state is State.RUNNING
-
     def test_term_ends_it_and_its_own_code_counts(self) -> None:
         run = HeldRun().begin()
         run.meets(TERM)
@@ -54,11 +61,12 @@ class TestSignals:
         assert run.finish == Finish(5)
         assert run.written(1) == b"bye"
 
-    def test_a_second_signal_hurries(self) -> None:
-        run = HeldRun().begin()
-        run.meets(TERM, INT)
+    @pytest.mark.parametrize(("events", "controls"), CONTROLS.values(), ids=CONTROLS)
+    def test_what_happens_here_reaches_the_command(self, events: tuple[Event, ...], controls: list[bytes]) -> None:
+        run = HeldRun(has_stdin=True).begin()
+        run.meets(*events)
 
-        assert run.keeper.controls[1:] == [END_BY_TERM, KILL_NOW]
+        assert run.keeper.controls[1:] == controls
 
     @pytest.mark.parametrize(
         ("before", "grace"),
@@ -104,26 +112,6 @@ class TestSignals:
 
         assert run.keeper.controls[1:] == [CONTINUE, b"K\x0a"]
 
-    def test_a_signal_after_a_hup_is_the_first(self) -> None:
-        run = HeldRun().begin()
-        run.meets(HUP, TERM)
-        assert run.keeper.controls[1:] == [b"E\x01" + (3000).to_bytes(4, "little"), END_BY_TERM]
-
-        run.meets(TERM)
-        assert run.keeper.controls[3:] == [KILL_NOW]
-
-    def test_a_signal_that_comes_twice_hurries_though_a_hup_came_in_between(self) -> None:
-        run = HeldRun().begin()
-        run.meets(INT, HUP, INT)
-
-        assert run.keeper.controls[1:] == [b"E\x02" + (3000).to_bytes(4, "little"), CONTINUE, KILL_NOW]
-
-    def test_a_stdin_that_breaks_while_it_is_ended_changes_nothing(self) -> None:
-        run = HeldRun(has_stdin=True).begin()
-        run.meets(TERM, StdinBroken("input/output error"))
-
-        assert run.keeper.controls[1:] == [END_BY_TERM]
-
     def test_a_lost_stdout_ends_it(self) -> None:
         run = HeldRun().begin()
         run.meets(StdoutBroken())
@@ -140,12 +128,6 @@ class TestSignals:
 
         line = "the output of pod w can't be written: no space left on device; the command ended with 143"
         assert run.finish == Finish(ExitCode.UNKNOWN_END, line)
-
-    def test_a_stdout_that_is_lost_to_the_same_signal_does_not_hurry(self) -> None:
-        run = HeldRun().begin()
-        run.meets(INT, StdoutBroken())
-
-        assert run.keeper.controls[1:] == [b"E\x02" + (3000).to_bytes(4, "little")]
 
     def test_one_that_never_reports_is_left_after_its_grace(self) -> None:
         run = HeldRun().begin()
@@ -185,38 +167,37 @@ class TestASignalWithoutAConnection:
         assert run.finish == Finish(143, line)
 
 
-class TestACommandThatSomebodyEnded:
+NO_LEASE = "the command in pod w was ended there: it had no connection for its lease of 180 s"
+SIGNALLED = "something in pod w has signalled the command's keeper"
+
+
+class TestACommandThatWasEnded:
     """Its 0 is no success: a program that is told to end may well end with it."""
 
-    @pytest.mark.parametrize("code", [0, 143])
-    def test_for_its_lease_was_over_is_lost(self, code: int) -> None:
+    @pytest.mark.parametrize(
+        ("by", "code", "ours", "why"),
+        [
+            (LEASE, 0, ExitCode.CONNECTION_LOST, NO_LEASE),
+            (LEASE, 143, ExitCode.CONNECTION_LOST, NO_LEASE),
+            (SIGNAL, 0, ExitCode.UNKNOWN_END, SIGNALLED),
+            (SIGNAL, 143, 143, SIGNALLED),
+        ],
+    )
+    def test_by_something_else_has_no_success(self, by: int, code: int, ours: int, why: str) -> None:
         run = HeldRun().begin()
         run.reconnect()
-        run.ends(code, by=LEASE)
+        run.ends(code, by=by)
 
-        line = (
-            "the command in pod w was ended there: it had no connection for its lease of 180 s; "
-            f"the command ended with {code}"
-        )
-        assert run.finish == Finish(ExitCode.CONNECTION_LOST, line)
+        assert run.finish == Finish(ours, f"{why}; the command ended with {code}")
 
     def test_for_its_lease_was_over_is_lost_though_a_signal_came_then(self) -> None:
         run = HeldRun().begin()
         run.cut()
         run.feed(TERM)
-        run.until_dialled()
-        run.connect()
+        run.reconnect()
         run.ends(0, by=LEASE)
 
         assert run.code == ExitCode.CONNECTION_LOST
-
-    @pytest.mark.parametrize(("code", "ours"), [(0, ExitCode.UNKNOWN_END), (143, 143)])
-    def test_by_a_signal_to_its_keeper_has_its_own_code_unless_that_is_0(self, code: int, ours: int) -> None:
-        run = HeldRun().begin()
-        run.ends(code, by=SIGNAL)
-
-        line = f"something in pod w has signalled the command's keeper; the command ended with {code}"
-        assert run.finish == Finish(ours, line)
 
     def test_for_a_reason_that_was_lost_with_a_switchboard_is_not_known(self) -> None:
         run = HeldRun().begin()

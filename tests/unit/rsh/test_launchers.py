@@ -84,19 +84,15 @@ class TestTheAgentsName:
     def test_other_commands_are_left_alone(self, words: tuple[str, ...]) -> None:
         assert prepared(words) == words
 
-    def test_that_of_open_mpi_5_is_told_from_that_of_4(self) -> None:
+    def test_a_launchers_daemon_is_told_from_others(self) -> None:
         assert is_of_prrte(("PRTE_PREFIX=/usr;/usr/bin/prted", "--tree-spawn"))
         assert not is_of_prrte(("/usr/bin/orted",))
+        assert [starts_daemon(words) for words in (orted(), prted(), ("hostname",))] == [True, True, False]
 
     @pytest.mark.parametrize("program", ['"/usr/bin/hydra_pmi_proxy"', "/opt/intel/bin//hydra_bstrap_proxy"])
     def test_those_of_mpich_and_intel_mpi_are_known(self, program: str) -> None:
         assert is_of_hydra((program, "--control-port", "launcher:40", "--proxy-id", "0"))
         assert not is_of_hydra(orted())
-
-    def test_a_daemons_command_is_told_from_others(self) -> None:
-        assert starts_daemon(orted())
-        assert starts_daemon(prted())
-        assert not starts_daemon(("hostname",))
 
 
 class TestTheTree:
@@ -150,12 +146,15 @@ class TestWithoutATree:
         ):
             prepared(orted("--daemonize", daemons=130))
 
-    def test_a_launcher_that_starts_as_many_at_a_time_is_not(self) -> None:
-        words = ("-mca", "plm_rsh_num_concurrent", '"200"')
-
-        assert prepared(orted("--daemonize", *words, daemons=130)) == orted(*words, daemons=130, agent=LIST)
-
-    def test_any_number_may_keep_its_sessions(self) -> None:
-        words = ("-mca", "orte_leave_session_attached", '"1"')
-
-        assert prepared(orted(*words, daemons=1000)) == orted(*words, daemons=1000, agent=LIST)
+    @pytest.mark.parametrize(
+        ("words", "more", "daemons"),
+        [
+            (("-mca", "plm_rsh_num_concurrent", '"200"'), ("--daemonize",), 130),
+            (("-mca", "orte_leave_session_attached", '"1"'), (), 1000),
+        ],
+        ids=["as many are started at a time", "they keep their sessions"],
+    )
+    def test_a_launcher_that_does_not_wait_for_it_is_not_refused(
+        self, words: tuple[str, ...], more: tuple[str, ...], daemons: int
+    ) -> None:
+        assert prepared(orted(*more, *words, daemons=daemons)) == orted(*words, daemons=daemons, agent=LIST)

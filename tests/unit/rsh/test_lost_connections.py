@@ -37,8 +37,7 @@ BUSY = Overloaded("y", Failure(429, "", "too many requests", 7.0, is_status=True
 
 class TestALostConnection:
     def test_is_dialled_again(self) -> None:
-        run = HeldRun().begin()
-        run.cut()
+        run = HeldRun.lost()
 
         assert run.session.state is State.DETACHED
         assert any(isinstance(action, Dial) for action in run.after(0.25))
@@ -89,8 +88,7 @@ class TestALostConnection:
         run = HeldRun()
         run.until_dialled()
         run.connect(breaks_after=1)
-        run.until_dialled()
-        run.connect()
+        run.reconnect()
 
         assert run.session.state is State.RUNNING
         assert run.keeper.starts == 1
@@ -101,12 +99,6 @@ class TestALostConnection:
 
         assert run.session.state is State.DETACHED
         assert run.count(HangUp) == 1
-
-    def test_a_status_without_an_end_is_a_lost_connection(self) -> None:
-        run = HeldRun().begin()
-        run.feed(SUCCESS)
-
-        assert run.session.state is State.DETACHED
 
     @pytest.mark.parametrize(
         ("status", "words"),
