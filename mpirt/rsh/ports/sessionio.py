@@ -315,11 +315,11 @@ class SessionIO:
     def _look(self, action: events.WatchPod | events.LookAtPod) -> None:
         before = self._follower
         if before is not None and isinstance(action, events.LookAtPod):
-            return before.look(anew=action.anew)
+            return before.look(anew=True)
         self._follower = follower = self._follow(self._pod, lambda told: self.hear(*told))
         if before is not None:
             before.drop()
-        return follower.look(anew=True) if action.anew else None
+        return follower.look(anew=True) if isinstance(action, events.LookAtPod) or action.anew else None
 
     def _finished(self, finish: events.Finish) -> None:
         """What was received is written, however slowly it is read, unless a signal limits that."""

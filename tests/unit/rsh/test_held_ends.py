@@ -358,4 +358,4 @@ class TestThePod:
         run = HeldRun().begin()
         run.after(1.0)
 
-        assert LookAtPod(anew=True) in run.after(5.0)
+        assert LookAtPod() in run.after(5.0)
