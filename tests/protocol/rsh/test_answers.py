@@ -189,13 +189,13 @@ def test_an_answer_that_goes_away_is_no_end(case: Case, came_of: CameOf) -> None
 
 class TestAnswersOneAfterTheOther:
     @pytest.mark.parametrize("case", [ONE_AFTER_THE_OTHER], ids=str)
-    def test_are_all_lived_through(self, case: Case, came_of: CameOf) -> None:
+    def test_answers_are_all_lived_through(self, case: Case, came_of: CameOf) -> None:
         outcome = came_of(case)
 
         assert (outcome.ended.code, outcome.ended.output, outcome.ended.errors) == (0, b"out", "")
         assert (len(outcome.execs), outcome.runs) == (7, 1)
 
-    def test_may_end_with_a_refusal_that_passes(self, ground: Ground) -> None:
+    def test_answers_may_end_with_a_refusal_that_passes(self, ground: Ground) -> None:
         ground.server.on("exec", Status(503), Status(403, "Forbidden", FORBIDDEN))
 
         ended = ground.run("w-0", "printf out")
@@ -203,7 +203,7 @@ class TestAnswersOneAfterTheOther:
         assert (ended.code, ended.output, ended.errors) == (0, b"out", "")
         assert len(ground.server.asked("exec")) == 3
 
-    def test_may_be_limited_in_number(self, ground: Ground) -> None:
+    def test_answers_may_be_limited_in_number(self, ground: Ground) -> None:
         ground.server.always("exec", Status(503))
 
         ended = ground.run("-o", "ConnectionAttempts=2", "w-0", "true")
@@ -211,7 +211,7 @@ class TestAnswersOneAfterTheOther:
         assert "gave up after 2 attempts" in ended.line
         assert (ended.code, len(ground.server.asked("exec"))) == (244, 2)
 
-    def test_may_be_limited_in_time(self, ground: Ground) -> None:
+    def test_answers_may_be_limited_in_time(self, ground: Ground) -> None:
         ground.server.always("exec", Silence())
 
         ended = ground.run("-o", "ConnectTimeout=1", "w-0", "true")
@@ -234,7 +234,7 @@ class Restless:
 
 
 class TestAPodThatIsAnotherAtEveryLook:
-    def test_is_not_asked_for_without_a_pause(self, ground: Ground) -> None:
+    def test_a_pod_that_is_another_at_every_look_is_not_asked_for_without_a_pause(self, ground: Ground) -> None:
         ground.server.always("exec", Text(500, NO_CONTAINER))
         ground.server.always("list", Restless())
 
@@ -277,7 +277,7 @@ class TestSeveralContainers:
         assert (ended.code, ended.output, ended.errors) == (0, b"out", "")
         assert [request.query["container"] for request in ground.server.asked("exec")] == ["b"]
 
-    def test_who_may_only_get_the_pod_looks_at_it_so(self, ground: Ground) -> None:
+    def test_an_agent_that_may_only_get_the_pod_looks_at_it_so(self, ground: Ground) -> None:
         ground.server.rules = frozenset({("get", "pods/exec"), ("create", "pods/exec"), ("get", "pods")})
         ground.server.on("exec", self.ASKS)
 
@@ -306,7 +306,7 @@ class TestSeveralContainers:
         assert (ended.code, ended.output, ended.errors) == (0, b"out", "")
         assert ground.server.asked("exec")[-1].query["container"] == "worker"
 
-    def test_who_may_not_look_is_told_what_to_set(self, ground: Ground) -> None:
+    def test_an_agent_that_may_not_look_says_what_to_set(self, ground: Ground) -> None:
         ground.server.rules = frozenset({("get", "pods/exec"), ("create", "pods/exec")})
         ground.server.on("exec", self.ASKS)
 

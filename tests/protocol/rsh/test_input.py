@@ -28,7 +28,7 @@ NO_POD = "can't be a pod: a pod's name is of lower-case letters, digits and dash
         pytest.param(["-o", "SetEnv=A", "w-0", "true"], "expected NAME=VALUE", id="a variable without a value"),
     ],
 )
-def test_words_that_cannot_be_honoured(ground: Ground, words: list[str], said: str) -> None:
+def test_words_that_cannot_be_honoured_are_refused(ground: Ground, words: list[str], said: str) -> None:
     ended = ground.run(*words)
 
     assert said in ended.line
@@ -51,7 +51,7 @@ def test_a_shell_that_is_no_path_is_refused(ground: Ground) -> None:
 
 
 @pytest.mark.parametrize("text", ["soon", "0", "86401", "9" * 5000, "\uff11"])
-def test_a_time_that_is_none(ground: Ground, text: str) -> None:
+def test_a_time_that_is_none_is_refused(ground: Ground, text: str) -> None:
     ended = ground.run("w-0", "true", env={"MPIRT_CONNECT_TIMEOUT": text})
 
     assert ended.line.startswith(
@@ -69,7 +69,7 @@ def test_a_time_that_is_none(ground: Ground, text: str) -> None:
         pytest.param("\x00\x01", "neither valid YAML nor JSON", id="binary"),
     ],
 )
-def test_a_kubeconfig_that_does_not_parse(ground: Ground, text: str, said: str) -> None:
+def test_a_kubeconfig_that_does_not_parse_is_named(ground: Ground, text: str, said: str) -> None:
     Path(ground.kubeconfig).write_text(text, encoding="utf-8")
 
     ended = ground.run("w-0", "true")
@@ -78,7 +78,7 @@ def test_a_kubeconfig_that_does_not_parse(ground: Ground, text: str, said: str) 
     assert (ended.code, ground.server.connections) == (241, 0)
 
 
-def test_a_kubeconfig_without_credentials(ground: Ground) -> None:
+def test_a_kubeconfig_without_credentials_is_named(ground: Ground) -> None:
     config = json.loads(Path(ground.kubeconfig).read_text(encoding="utf-8"))
     config["users"][0]["user"] = {}
     Path(ground.kubeconfig).write_text(json.dumps(config), encoding="utf-8")
@@ -99,7 +99,9 @@ def test_a_kubeconfig_without_credentials(ground: Ground) -> None:
         ),
     ],
 )
-def test_no_way_to_a_cluster(tmp_path: Path, environ: dict[str, str], said: str) -> None:
+def test_an_environment_that_leads_to_no_cluster_is_named(
+    tmp_path: Path, environ: dict[str, str], said: str
+) -> None:
     ended = Agent(["w-0", "true"], environment(tmp_path, environ)).wait()
 
     assert said in ended.line
@@ -115,7 +117,7 @@ def test_help_and_version_need_no_cluster(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["ssh", "kubexec.sh"])
-def test_it_works_under_other_names(ground: Ground, name: str) -> None:
+def test_the_agent_works_under_other_names(ground: Ground, name: str) -> None:
     (ground.folder / name).symlink_to(RSH)
     words = ["-x", "w-0", "-p", "22", "echo", "$0"] if name == "ssh" else ["w-0", "echo", "-x"]
 

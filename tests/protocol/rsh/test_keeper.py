@@ -20,7 +20,9 @@ WITHIN = 5.0
 class TestAPodWithoutAPlaceForAKeeper:
     @promise("Without a place for a keeper no command is started: 252, with the remedy.", of="mpirt-rsh")
     @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it mounts file systems")
-    def test_starts_no_command_and_says_what_would_help(self, ground: Ground, tmp_path: Path) -> None:
+    def test_a_pod_without_a_place_for_a_keeper_starts_no_command_and_says_what_would_help(
+        self, ground: Ground, tmp_path: Path
+    ) -> None:
         # What every process here shares with the others is left alone: the shell has its own mounts.
         nowhere = tmp_path / "sh"
         places = "for d in /tmp /var/tmp; do mount -t tmpfs -o noexec none $d || exit 9; done"
@@ -43,7 +45,7 @@ class TestAPodWithoutAPlaceForAKeeper:
 
 class TestALostConnection:
     @pytest.mark.parametrize("how", [End.EOF, End.RESET], ids=str)
-    def test_costs_no_byte(self, ground: Ground, how: End) -> None:
+    def test_a_lost_connection_costs_no_byte(self, ground: Ground, how: End) -> None:
         go = ground.folder / "go"
         agent = begun(ground, f"echo begun; until [ -e {go} ]; do sleep 0.05; done; seq 100000; exit 3")
         ground.server.wait_for_session().end(how)

@@ -72,5 +72,5 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_pod(case: Case, came_of: CameOf) -> None:
+def test_a_command_ends_with_its_pod_and_names_the_cause(case: Case, came_of: CameOf) -> None:
     came_of(case).check(case)

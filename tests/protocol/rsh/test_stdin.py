@@ -41,7 +41,7 @@ def test_a_stdin_without_bytes_is_its_end(ground: Ground, how: str) -> None:
     assert (ended.code, ended.output) == (0, b"end\n")
 
 
-def test_with_n_it_is_left_to_others(ground: Ground) -> None:
+def test_stdin_is_left_to_others_with_n(ground: Ground) -> None:
     agent = ground.start("-n", "w-0", "cat; echo end", stdin=subprocess.PIPE)
 
     assert agent.line() == b"end\n"

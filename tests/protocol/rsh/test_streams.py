@@ -60,7 +60,7 @@ class TestOutput:
 
         assert (ended.code, ended.output, ended.errors) == (3, b"out", "err")
 
-    def test_of_every_byte_comes_as_it_is(self, ground: Ground, tmp_path: Path) -> None:
+    def test_output_of_every_byte_comes_as_it_is(self, ground: Ground, tmp_path: Path) -> None:
         noise = bytes(range(256)) * 2048 + os.urandom(4 * MIB)
         (tmp_path / "noise").write_bytes(noise)
 
@@ -69,7 +69,9 @@ class TestOutput:
         assert ended.code == 0
         assert ended.output == noise
 
-    def test_that_nobody_reads_holds_the_pod_up_and_grows_nowhere(self, ground: Ground, tmp_path: Path) -> None:
+    def test_output_that_nobody_reads_holds_the_pod_up_and_grows_nowhere(
+        self, ground: Ground, tmp_path: Path
+    ) -> None:
         noise = os.urandom(MIB) * 32
         (tmp_path / "noise").write_bytes(noise)
         agent = ground.start("w-0", f"cat {tmp_path}/noise")
@@ -86,20 +88,20 @@ class TestOutput:
         assert ended.code == 0
         assert begin + ended.output == noise
 
-    def test_goes_to_a_file(self, ground: Ground, tmp_path: Path) -> None:
+    def test_output_goes_to_a_file(self, ground: Ground, tmp_path: Path) -> None:
         with (tmp_path / "out").open("wb") as file:
             ended = ground.start("w-0", "seq 100000", stdout=file).wait()
 
         assert ended.code == 0
         assert (tmp_path / "out").read_text().splitlines() == [str(number) for number in range(1, 100001)]
 
-    def test_that_looks_like_an_answer_of_a_keeper_is_shown_all_the_same(self, ground: Ground) -> None:
+    def test_output_that_looks_like_an_answer_of_a_keeper_is_shown_all_the_same(self, ground: Ground) -> None:
         ended = ground.run("w-0", r"printf 'a\001mpirt-'; printf '\001mpirt-0123 GONE 0\n' >&2; exit 4")
 
         assert (ended.code, ended.output, ended.errors) == (4, b"a\x01mpirt-", "\x01mpirt-0123 GONE 0\n")
 
     @pytest.mark.parametrize("command", ["yes", "echo short; exit 0"])
-    def test_on_a_full_disk_is_no_success_and_named(self, ground: Ground, command: str) -> None:
+    def test_output_on_a_full_disk_is_no_success_and_named(self, ground: Ground, command: str) -> None:
         with Path("/dev/full").open("wb") as full:
             ended = ground.start("w-0", command, stdout=full).wait()
 
@@ -108,7 +110,7 @@ class TestOutput:
             "the output of pod w-0 can't be written: No space left on device"
         )
 
-    def test_that_nobody_wants_any_more_ends_the_command(self, ground: Ground) -> None:
+    def test_output_that_nobody_wants_any_more_ends_the_command(self, ground: Ground) -> None:
         agent = ground.start("w-0", "yes")
         running = ground.server.wait_for_session()
         assert agent.process.stdout is not None
@@ -126,14 +128,14 @@ class TestOutput:
         [(">&-", 3, (3, b"", "err\n")), ("2>&-", 3, (3, b"out\n", "")), ("2>/dev/full", 0, (251, b"out\n", ""))],
         ids=["stdout is closed", "stderr is closed", "stderr can't be written"],
     )
-    def test_is_dropped_where_it_has_no_place(
+    def test_output_is_dropped_where_it_has_no_place(
         self, ground: Ground, closed: str, end: int, expected: tuple[int, bytes, str]
     ) -> None:
         ended = ground.start("w-0", f"echo err >&2; echo out; exit {end}", before=closing(closed)).wait()
 
         assert (ended.code, ended.output, ended.errors) == expected
 
-    def test_of_stderr_that_nobody_reads_any_more_is_dropped(self, ground: Ground) -> None:
+    def test_output_of_stderr_that_nobody_reads_any_more_is_dropped(self, ground: Ground) -> None:
         agent = ground.start("w-0", "read -r line; seq 1000 >&2; echo out; exit 3", stdin=subprocess.PIPE)
         assert agent.process.stderr is not None
         agent.process.stderr.close()
@@ -143,7 +145,7 @@ class TestOutput:
 
         assert (ended.code, ended.output) == (3, b"out\n")
 
-    def test_that_nobody_reads_costs_nothing_though_the_peer_is_lost(self, ground: Ground) -> None:
+    def test_output_that_nobody_reads_costs_nothing_though_the_peer_is_lost(self, ground: Ground) -> None:
         ground.server.on("exec", Peer(Keeper(then=says_much_and_resets)))
         agent = ground.start("w-0", "x")
         assert agent.process.stdout is not None

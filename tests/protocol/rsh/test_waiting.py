@@ -61,7 +61,7 @@ UNREAD = Case(
 
 
 @pytest.mark.parametrize("case", SILENCES, ids=str)
-def test_it_ends_all_the_same(case: Case, came_of: CameOf) -> None:
+def test_a_silent_connection_ends_all_the_same(case: Case, came_of: CameOf) -> None:
     came_of(case).check(case)
 
 

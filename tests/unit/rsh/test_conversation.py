@@ -35,10 +35,10 @@ def hears(talk: Conversation, kind: int, number: int = 0, payload: bytes = b"", 
 
 
 class TestAConnection:
-    def test_begins_with_attach(self) -> None:
+    def test_a_connection_begins_with_attach(self) -> None:
         assert Conversation().connect() == frame(keepers.ATTACH, 1, 0, u64(0, 0))
 
-    def test_has_the_number_after_the_last_ones_and_asks_for_what_is_not_written(self) -> None:
+    def test_a_connection_has_the_number_after_the_last_ones_and_asks_for_what_is_not_written(self) -> None:
         talk = connected()
         hears(talk, keepers.OUT, 0, b"abc")
         hears(talk, keepers.ERR, 0, b"de")
@@ -47,7 +47,7 @@ class TestAConnection:
         assert talk.connect() == frame(keepers.ATTACH, 2, 0, u64(3, 1))
         assert hears(talk, keepers.ERR, 1, b"ef", epoch=2) == [Output(2, b"f")]
 
-    def test_tells_what_was_written_meanwhile_so_that_it_is_not_told_again(self) -> None:
+    def test_a_connection_tells_what_was_written_meanwhile_so_that_it_is_not_told_again(self) -> None:
         talk = connected()
         talk.disconnect()
         talk.written(131072, 0)
@@ -55,7 +55,7 @@ class TestAConnection:
         assert talk.connect() == frame(keepers.ATTACH, 2, 0, u64(131072, 0))
         assert talk.written(131072 + 131071, 0) == b""
 
-    def test_says_again_what_the_keeper_may_not_have(self) -> None:
+    def test_a_connection_says_again_what_the_keeper_may_not_have(self) -> None:
         talk = connected()
         talk.control(b"S", b"K\x0a", b"K\x0c")
         talk.stdin(b"abcdef")
@@ -67,7 +67,7 @@ class TestAConnection:
         stdin = frame(keepers.STDIN, 2, 2, b"cdef") + frame(keepers.STDIN_END, 2, 6)
         assert talk.connect() == frame(keepers.ATTACH, 2, 0, u64(0, 0)) + controls + stdin
 
-    def test_says_much_stdin_in_pieces(self) -> None:
+    def test_a_connection_says_much_stdin_in_pieces(self) -> None:
         talk = Conversation()
         talk.stdin(b"a" * 32751)
         talk.stdin(b"b")
@@ -75,7 +75,7 @@ class TestAConnection:
         pieces = frame(keepers.STDIN, 1, 0, b"a" * 32751) + frame(keepers.STDIN, 1, 32751, b"b")
         assert talk.connect() == frame(keepers.ATTACH, 1, 0, u64(0, 0)) + pieces
 
-    def test_forgets_what_was_done_while_nobody_was_connected(self) -> None:
+    def test_a_connection_forgets_what_was_done_while_nobody_was_connected(self) -> None:
         talk = connected()
         talk.control(b"S")
         talk.stdin(b"abc")
@@ -84,14 +84,14 @@ class TestAConnection:
         assert hears(talk, keepers.ATTACHED, 1, b"\1" + u64(3), epoch=2) == [Attached()]
         assert talk.connect() == frame(keepers.ATTACH, 3, 0, u64(0, 0))
 
-    def test_does_not_go_on_with_half_a_frame_of_the_last(self) -> None:
+    def test_a_connection_does_not_go_on_with_half_a_frame_of_the_last(self) -> None:
         talk = connected()
         assert list(talk.receive(frame(keepers.OUT, 1, 0, b"abc")[:17])) == []
         talk.connect()
 
         assert hears(talk, keepers.OUT, 0, b"abc", epoch=2) == [Output(1, b"abc")]
 
-    def test_of_another_number_is_refused(self) -> None:
+    def test_a_connection_of_another_number_is_refused(self) -> None:
         talk = connected()
         talk.connect()
 
@@ -100,7 +100,7 @@ class TestAConnection:
 
 
 class TestWithout:
-    def test_one_nothing_is_said_and_all_of_it_waits(self) -> None:
+    def test_without_a_connection_nothing_is_said_and_all_of_it_waits(self) -> None:
         talk = connected()
         talk.disconnect()
 

@@ -49,7 +49,7 @@ class TestOneConnection:
 
         assert run.finish == Finish(137)
 
-    def test_who_has_the_end_waits_for_the_connections_own_for_a_moment_only(self) -> None:
+    def test_the_end_of_the_connection_is_waited_for_for_a_moment_only(self) -> None:
         run = HeldRun().begin()
         run.keeper.ends(0)
         run.carry()
@@ -165,7 +165,7 @@ class TestOneConnection:
 class TestOutputThatIsNotRead:
     """Too much of it waits for slow readers."""
 
-    def test_makes_no_silence(self) -> None:
+    def test_unread_output_makes_no_silence(self) -> None:
         run = HeldRun().begin()
         run.feed(Listening(listening=False))
 
@@ -174,7 +174,7 @@ class TestOutputThatIsNotRead:
         assert run.session.state is State.RUNNING
         assert (run.count(LookAtPod), run.count(Dial)) == (0, 1)
 
-    def test_keeps_the_keeper_in_the_knowledge_that_somebody_is_there(self) -> None:
+    def test_unread_output_does_not_stop_the_signs_of_life_to_the_keeper(self) -> None:
         run = HeldRun().begin()
         run.carry()
         run.feed(Listening(listening=False))
@@ -184,7 +184,7 @@ class TestOutputThatIsNotRead:
 
         assert run.count(Send) - before == 4
 
-    def test_counts_as_silence_again_once_it_is_read(self) -> None:
+    def test_unread_output_counts_as_silence_again_once_it_is_read(self) -> None:
         run = HeldRun().begin()
         run.feed(Listening(listening=False))
         run.after(100.0)
@@ -196,7 +196,7 @@ class TestOutputThatIsNotRead:
 
         assert run.session.state is State.DETACHED
 
-    def test_says_nothing_of_a_connection_that_is_lost(self) -> None:
+    def test_unread_output_says_nothing_of_a_connection_that_is_lost(self) -> None:
         run = HeldRun().begin()
         run.feed(Listening(listening=False))
         run.cut()

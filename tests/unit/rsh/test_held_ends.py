@@ -141,7 +141,9 @@ class TestSignals:
 
 
 class TestASignalWithoutAConnection:
-    def test_is_over_with_the_container_and_does_not_wait_for_its_grace(self) -> None:
+    def test_a_signal_without_a_connection_is_over_with_the_container_whatever_its_grace(
+        self,
+    ) -> None:
         run = HeldRun(grace=Grace(60.0)).begin()
         run.meets(PodSeen(pods.HEALTHY), TERM)
         run.feed(PodSeen(pods.DELETING), exit_status(137))
@@ -149,7 +151,7 @@ class TestASignalWithoutAConnection:
 
         assert run.finish == Finish(143, "pod w is being deleted")
 
-    def test_is_over_with_the_patience_for_the_node(self) -> None:
+    def test_a_signal_without_a_connection_is_over_with_the_patience_for_the_node(self) -> None:
         run = HeldRun.lost(grace=Grace(60.0))
         run.until_dialled(ApiAnswers(), NotOpened(DIALING), TERM, PodSeen(pods.DELETING))
         run.after(25.0)
@@ -157,7 +159,7 @@ class TestASignalWithoutAConnection:
         line = "pod w is out of reach; its command ends there within 180 s"
         assert run.finish == Finish(143, line)
 
-    def test_names_a_keeper_that_is_gone(self) -> None:
+    def test_a_signal_without_a_connection_names_a_keeper_that_is_gone(self) -> None:
         run = HeldRun.lost()
         run.finds_nobody()
         run.feed(TERM)
@@ -183,14 +185,16 @@ class TestACommandThatWasEnded:
             (SIGNAL, 143, 143, SIGNALLED),
         ],
     )
-    def test_by_something_else_has_no_success(self, by: int, code: int, ours: int, why: str) -> None:
+    def test_a_command_that_was_ended_by_something_else_has_no_success(
+        self, by: int, code: int, ours: int, why: str
+    ) -> None:
         run = HeldRun().begin()
         run.reconnect()
         run.ends(code, by=by)
 
         assert run.finish == Finish(ours, f"{why}; the command ended with {code}")
 
-    def test_for_its_lease_was_over_is_lost_though_a_signal_came_then(self) -> None:
+    def test_a_command_that_was_ended_by_its_lease_is_lost_though_a_signal_came_then(self) -> None:
         run = HeldRun().begin()
         run.cut()
         run.feed(TERM)
@@ -199,7 +203,7 @@ class TestACommandThatWasEnded:
 
         assert run.code == ExitCode.CONNECTION_LOST
 
-    def test_for_a_reason_that_was_lost_with_a_switchboard_is_not_known(self) -> None:
+    def test_a_command_that_was_ended_for_a_reason_that_was_lost_with_a_switchboard_is_not_known(self) -> None:
         run = HeldRun().begin()
         run.meets(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING))
         run.is_killed()
@@ -212,14 +216,14 @@ class TestACommandThatWasEnded:
         )
         assert run.finish == Finish(ExitCode.UNKNOWN_END, line)
 
-    def test_as_a_signal_to_us_asked_has_its_own_code(self) -> None:
+    def test_a_command_that_was_ended_by_a_signal_to_us_has_its_own_code(self) -> None:
         run = HeldRun().begin()
         run.meets(TERM)
         run.ends(0, by=END)
 
         assert run.finish == Finish(0)
 
-    def test_by_a_later_launcher_is_told(self) -> None:
+    def test_a_command_that_was_ended_by_a_later_launcher_says_so(self) -> None:
         run = HeldRun().begin()
         run.keeper.is_fenced()
         run.carry()
@@ -227,7 +231,7 @@ class TestACommandThatWasEnded:
         line = "the command in pod w was ended by a later launcher of its job (MPIRT_FENCE)"
         assert run.finish == Finish(ExitCode.CONNECTION_LOST, line)
 
-    def test_by_a_later_launcher_after_its_end_has_its_own_code(self) -> None:
+    def test_a_command_that_was_ended_by_a_later_launcher_after_its_end_has_its_own_code(self) -> None:
         run = HeldRun().begin()
         run.keeper.ends(7)
         run.keeper.is_fenced()
@@ -248,7 +252,9 @@ class TestACommandThatWasKilled:
         ],
         ids=["deleted", "replaced", "being deleted", "restarted"],
     )
-    def test_with_its_bridge_may_have_died_with_its_pod(self, news: Event, code: int, why: str) -> None:
+    def test_a_command_that_was_killed_with_its_bridge_may_have_died_with_its_pod(
+        self, news: Event, code: int, why: str
+    ) -> None:
         """Its keeper was the last to be killed, and had time for its report."""
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY))
@@ -265,7 +271,7 @@ class TestACommandThatWasKilled:
         assert run.finish.line.startswith(why)
         assert run.finish.line.endswith("; the command ended with 137")
 
-    def test_with_its_bridge_in_a_pod_that_lives_has_its_own_code(self) -> None:
+    def test_a_command_that_was_killed_with_its_bridge_in_a_pod_that_lives_has_its_own_code(self) -> None:
         run = HeldRun().begin()
         run.keeper.ends(9, signal=True)
         run.carry()
@@ -275,7 +281,7 @@ class TestACommandThatWasKilled:
         assert run.finish == Finish(137)
 
     @pytest.mark.parametrize("status", [SUCCESS, exit_status(0)], ids=["success", "code 0"])
-    def test_alone_has_its_own_code_at_once(self, status: Received) -> None:
+    def test_a_command_that_was_killed_alone_has_its_own_code_at_once(self, status: Received) -> None:
         run = HeldRun().begin()
         run.keeper.ends(9, signal=True)
         run.carry()
@@ -286,7 +292,7 @@ class TestACommandThatWasKilled:
 
 class TestThePod:
     @pytest.mark.parametrize("pod", [pods.REPLACED, pods.RESTARTED], ids=["another pod", "another container"])
-    def test_that_is_newer_than_the_command_is_its_own_whatever_was_told_before(self, pod: Pod) -> None:
+    def test_a_pod_that_is_newer_than_the_command_is_its_own_whatever_was_told_before(self, pod: Pod) -> None:
         """The watch was dead when the command was started."""
         run = HeldRun.lost()
         run.feed(PodSeen(pod, is_first=True))
@@ -298,7 +304,7 @@ class TestThePod:
 
         assert run.finish is None
 
-    def test_that_was_watched_before_the_command_is_followed_anew(self) -> None:
+    def test_a_pod_that_was_watched_before_the_command_is_followed_anew(self) -> None:
         """What was told then may be older than the command."""
         run = HeldRun()
         run.until_dialled(NotOpened(NOT_FOUND))

@@ -161,7 +161,7 @@ DEAD = (
 
 
 class TestALookUp:
-    def test_ends_with_the_first_answer_that_names_a_pod(self) -> None:
+    def test_a_look_up_ends_with_the_first_answer_that_names_a_pod(self) -> None:
         found, lists = find("train-0", [body("train-0-x", job="train", index="0")])
 
         assert found == "train-0-x"
@@ -169,7 +169,7 @@ class TestALookUp:
             ("batch.kubernetes.io/job-name=train,batch.kubernetes.io/job-completion-index=0", "")
         ]
 
-    def test_goes_on_with_all_that_live(self) -> None:
+    def test_a_look_up_goes_on_with_all_that_live(self) -> None:
         found, lists = find("train-0", [], [body("a"), body("b", hostname="train-0", subdomain="s")], service="s")
 
         assert found == "b"
@@ -191,13 +191,13 @@ class TestALookUp:
         ],
         ids=["a host name", "an address", "only dead pods have it"],
     )
-    def test_that_finds_no_pod_says_so(self, host: str, first: list[JsonObject], line: str) -> None:
+    def test_a_look_up_that_finds_no_pod_says_so(self, host: str, first: list[JsonObject], line: str) -> None:
         with pytest.raises(NoPod) as caught:
             find(host, first, [body("a")])
 
         assert str(caught.value) == line
 
-    def test_that_is_not_allowed_says_what_is_missing(self) -> None:
+    def test_a_look_up_that_is_not_allowed_says_what_is_missing(self) -> None:
         said = 'may not list pods in namespace "ml": the Role in namespace "ml" must hold list on pods'
         refusal = Forbidden(said, Failure(403, "", "", None, is_status=True))
 
@@ -214,17 +214,17 @@ UNKNOWN = NotFound('could not exec (404): pods "train-0" not found', Failure(404
 class TestAHostName:
     """What becomes of an exec's 404."""
 
-    def test_is_looked_up_for_the_first_that_comes(self) -> None:
+    def test_a_host_name_is_looked_up_for_the_first_that_comes(self) -> None:
         lists = Lists([body("train-0-x", job="train", index="0")])
 
         assert run(HostName(lists, "ml", "train-0").pod(UNKNOWN)) == "train-0-x"
 
-    def test_is_looked_up_with_its_service(self) -> None:
+    def test_a_host_name_is_looked_up_with_its_service(self) -> None:
         lists = Lists([body(service, hostname="master", subdomain=service) for service in ("one", "two")])
 
         assert run(HostName(lists, "ml", "master", service="two").pod(UNKNOWN)) == "two"
 
-    def test_is_looked_up_once_and_what_came_of_it_is_said_each_time(self) -> None:
+    def test_a_host_name_is_looked_up_once_and_what_came_of_it_is_said_each_time(self) -> None:
         lists = Lists([], [])
         name = HostName(lists, "ml", "train-0")
 
@@ -235,7 +235,7 @@ class TestAHostName:
             assert caught.value.failure is UNKNOWN.failure
         assert len(lists.asked) == 2
 
-    def test_of_a_pod_that_was_found_and_is_gone_is_not_looked_up_again(self) -> None:
+    def test_a_host_name_of_a_pod_that_was_found_and_is_gone_is_not_looked_up_again(self) -> None:
         name = HostName(Lists([body("train-0-x", job="train", index="0")]), "ml", "train-0")
         run(name.pod(UNKNOWN))
 
@@ -244,13 +244,13 @@ class TestAHostName:
 
         assert caught.value is UNKNOWN
 
-    def test_of_several_pods_is_no_404(self) -> None:
+    def test_a_host_name_of_several_pods_is_no_404(self) -> None:
         lists = Lists([body(name, hostname="master") for name in ("a", "b")])
 
         with pytest.raises(Ambiguous):
             run(HostName(lists, "ml", "master").pod(UNKNOWN))
 
-    def test_is_looked_up_again_where_there_was_no_answer(self) -> None:
+    def test_a_host_name_is_looked_up_again_where_there_was_no_answer(self) -> None:
         name = HostName(Lists(TimedOut("no answer"), [body("x", job="train", index="0")]), "ml", "train-0")
         with pytest.raises(NotFound) as caught:
             run(name.pod(UNKNOWN))

@@ -54,7 +54,7 @@ class TestWhatWeSay:
 
 
 class TestStart:
-    def test_is_laid_out_as_the_keeper_reads_it(self) -> None:
+    def test_start_is_laid_out_as_the_keeper_reads_it(self) -> None:
         start = frames.start(
             [b"/bin/sh", b"-c", b"x"],
             {"A": b"\xff"},
@@ -68,7 +68,7 @@ class TestStart:
         claim = b"\x02\x01" + bytes(6) + bytes(7) + b"\x80"
         assert start == head + claim + b"\x03\x00\x01\x00" + b"job\0/bin/sh\0-c\0x\0A=\xff\0"
 
-    def test_without_anything_but_a_program_is_as_short_as_it_gets(self) -> None:
+    def test_start_without_anything_but_a_program_is_as_short_as_it_gets(self) -> None:
         start = frames.start([b"x"], {}, lease=0, grace=0, has_stdin=False, fence=frames.Fence())
 
         assert start == bytes(4 + 4 + 1 + 8 + 8) + b"\x01\x00\x00\x00" + b"\0x\0"
@@ -83,7 +83,7 @@ class TestStart:
             (70000, [(b"s", 32767), (b"s", 32767), (b"S", 4466)]),
         ],
     )
-    def test_goes_in_as_many_parts_as_it_takes(self, length: int, parts: list[tuple[bytes, int]]) -> None:
+    def test_start_goes_in_as_many_parts_as_it_takes(self, length: int, parts: list[tuple[bytes, int]]) -> None:
         start = bytes(at % 251 for at in range(length))
 
         controls = list(frames.start_controls(start))

@@ -36,7 +36,7 @@ BUSY = Overloaded("y", Failure(429, "", "too many requests", 7.0, is_status=True
 
 
 class TestALostConnection:
-    def test_is_dialled_again(self) -> None:
+    def test_a_lost_connection_is_dialled_again(self) -> None:
         run = HeldRun.lost()
 
         assert run.session.state is State.DETACHED
@@ -115,7 +115,7 @@ class TestALostConnection:
             pytest.param(Received(b'\x03{"status":"Failure"}'), "no reason given", id="no reason"),
         ],
     )
-    def test_is_described_by_its_status(self, status: Received, words: str) -> None:
+    def test_a_lost_connection_is_described_by_its_status(self, status: Received, words: str) -> None:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY))
         run.keeper.disconnect()
