@@ -261,16 +261,6 @@ class TestSeveralContainers:
         assert (ended.code, ended.output) == (0, b"out")
         assert [request.query.get("container") for request in ground.server.asked("exec")] == [None, "a"]
 
-    def test_the_pod_may_name_one(self, ground: Ground) -> None:
-        named = {"kubectl.kubernetes.io/default-container": "b"}
-        ground.server.world.put(pod("w-0", containers=("a", "b"), annotations=named))
-        ground.server.on("exec", self.ASKS)
-
-        ended = ground.run("w-0", "printf out")
-
-        assert (ended.code, ended.output, ended.errors) == (0, b"out", "")
-        assert ground.server.asked("exec")[-1].query["container"] == "b"
-
     def test_the_user_may_name_one(self, ground: Ground) -> None:
         ended = ground.run("w-0", "printf out", env={"MPIRT_CONTAINER": "b"})
 
@@ -316,11 +306,3 @@ class TestSeveralContainers:
         assert "must hold get on pods" in ended.line
         assert ended.line.endswith("name one by --container or MPIRT_CONTAINER")
         assert ended.code == 241
-
-    def test_a_server_that_asks_again_and_again_is_not_asked_without_end(self, ground: Ground) -> None:
-        ground.server.always("exec", self.ASKS)
-
-        ended = ground.run("w-0", "true", env={"MPIRT_CONNECT_TIMEOUT": "1"})
-
-        assert ended.code in {241, 244}
-        assert len(ground.server.asked("exec")) < 10

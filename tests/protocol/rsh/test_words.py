@@ -104,33 +104,6 @@ class TestAddresses:
 
         assert (ended.code, ended.line) == (243, 'no pod in namespace "ml" has the address 10.0.0.8')
 
-    def test_an_address_is_named_beside_its_pod(self, ground: Ground) -> None:
-        agent = ground.start("10.0.0.7", "exec sleep 600")
-        ground.server.wait_for("watch")
-        ground.server.world.delete("w-0")
-
-        ended = agent.wait()
-        assert (ended.code, ended.line) == (246, "host 10.0.0.7: pod w-0 was deleted")
-
-    def test_an_address_that_several_have(self, ground: Ground) -> None:
-        ground.server.world.put(pod("w-1"))
-
-        ended = ground.run("10.0.0.7", "true")
-
-        assert (ended.code, ended.line) == (
-            243,
-            "host 10.0.0.7 may be any of the pods w-0, w-1; name the pod that is meant",
-        )
-
-    def test_an_address_without_the_right_to_list(self, ground: Ground) -> None:
-        ground.server.rules = frozenset({("get", "pods/exec"), ("create", "pods/exec")})
-
-        ended = ground.run("10.0.0.7", "true")
-
-        assert ended.code == 243
-        assert "can't be looked up" in ended.line
-        assert "must hold list on pods" in ended.line
-
 
 LABEL = "batch.kubernetes.io/job-name"
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -146,15 +119,17 @@ class TestHostNames:
         assert [name for name, _ in ground.server.requests] == ["exec", "list", "exec"]
         assert "/pods/train-0-x7k2p/exec" in ground.server.asked("exec")[-1].target
 
-    def test_the_pod_that_was_found_is_the_one_that_is_watched(self, ground: Ground) -> None:
-        ground.server.world.put(pod("train-0-x7k2p", labels={LABEL: "train", INDEX: "0"}))
+    @pytest.mark.parametrize(("host", "name"), [("train-0", "train-0-x7k2p"), ("10.0.0.7", "w-0")])
+    def test_the_pod_that_was_found_is_the_one_that_is_watched(self, ground: Ground, host: str, name: str) -> None:
+        if host == "train-0":
+            ground.server.world.put(pod(name, labels={LABEL: "train", INDEX: "0"}))
 
-        agent = ground.start("train-0", "exec sleep 600")
+        agent = ground.start(host, "exec sleep 600")
         ground.server.wait_for("watch")
-        ground.server.world.delete("train-0-x7k2p")
+        ground.server.world.delete(name)
 
         ended = agent.wait()
-        assert (ended.code, ended.line) == (246, "host train-0: pod train-0-x7k2p was deleted")
+        assert (ended.code, ended.line) == (246, f"host {host}: pod {name} was deleted")
 
     def test_a_host_name_that_nobody_has_is_looked_up_once(self, ground: Ground) -> None:
         ended = ground.run("-o", "ConnectionAttempts=3", "train-0", "true")
@@ -166,13 +141,14 @@ class TestHostNames:
         assert len(ground.server.asked("exec")) == 3
         assert len(ground.server.asked("list")) == 2
 
-    def test_a_host_name_without_the_right_to_list(self, ground: Ground) -> None:
+    @pytest.mark.parametrize("host", ["train-0", "10.0.0.7"])
+    def test_a_host_name_without_the_right_to_list_names_it(self, ground: Ground, host: str) -> None:
         ground.server.rules = frozenset({("get", "pods/exec"), ("create", "pods/exec")})
 
-        ended = ground.run("-o", "ConnectionAttempts=1", "train-0", "true")
+        ended = ground.run("-o", "ConnectionAttempts=1", host, "true")
 
         assert ended.code == 243
-        assert "the host name train-0 can't be looked up" in ended.line
+        assert f"{host} can't be looked up" in ended.line
         assert "must hold list on pods" in ended.line
 
     def test_a_host_name_that_several_pods_have(self, ground: Ground) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.request.answers import Failure, ServerFailed
 from mpirt.rsh.session.events import (
     ApiAnswers,
     Dial,
@@ -14,17 +13,13 @@ from mpirt.rsh.session.events import (
     NotOpened,
     Say,
     Send,
-    Signalled,
     StdinRead,
     WatchPod,
     Written,
 )
 from mpirt.rsh.session.machine import State
 from tests.unit.rsh.keepers import HeldRun
-from tests.unit.rsh.sessions import exit_status
-
-TERM = Signalled("TERM", 15)
-DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
+from tests.unit.rsh.sessions import DIALING, TERM, exit_status
 
 
 class TestOneConnection:

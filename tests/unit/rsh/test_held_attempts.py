@@ -6,7 +6,7 @@ import pytest
 
 from mpirt.errors import ExitCode
 from mpirt.kubeapi.access.credentials import PluginFailed
-from mpirt.kubeapi.request.answers import Failure, ProtocolRefused, ServerFailed
+from mpirt.kubeapi.request.answers import Failure, ProtocolRefused
 from mpirt.rsh.protocol.entrance import Keepers, greeting, upload
 from mpirt.rsh.session.events import (
     ApiAnswers,
@@ -28,9 +28,8 @@ from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.task import Holding
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun, keeper_line
-from tests.unit.rsh.sessions import FIRST, SUCCESS, V4, V5, Run, err, failure_status, no_keeper, out
+from tests.unit.rsh.sessions import DIALING, FIRST, SUCCESS, V4, V5, Run, err, failure_status, no_keeper, out
 
-DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
 NO_V4 = ProtocolRefused("v4", Failure(403, "", "", None, is_status=False))
 KEEPERS = Keepers({"amd64": b"program"})
 

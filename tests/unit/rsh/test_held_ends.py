@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.request.answers import Failure, ServerFailed
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.session.events import (
     ApiAnswers,
@@ -25,11 +24,8 @@ from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.task import Grace
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import END, LEASE, SIGNAL, HeldRun
-from tests.unit.rsh.sessions import SUCCESS, exit_status
+from tests.unit.rsh.sessions import DIALING, HUP, INT, NOT_FOUND, SUCCESS, TERM, USR1, exit_status
 
-TERM, INT, USR1, HUP = Signalled("TERM", 15), Signalled("INT", 2), Signalled("USR1", 10), Signalled("HUP", 1)
-DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
-NOT_FOUND = ServerFailed("z", Failure(500, "", "container not found", None, is_status=True))
 END_BY_TERM = b"E\x0f" + (3000).to_bytes(4, "little")
 KILL_NOW = b"E\x09" + bytes(4)
 CONTINUE = b"K\x12"

@@ -17,7 +17,6 @@ from mpirt.rsh.session.events import (
     Opened,
     PodSeen,
     Received,
-    Signalled,
     StdinRead,
     Tick,
 )
@@ -25,10 +24,8 @@ from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.task import Patience
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun
-from tests.unit.rsh.sessions import SUCCESS, V4, V5, exit_status, failure_status, no_keeper
+from tests.unit.rsh.sessions import DIALING, SUCCESS, TERM, USR1, V4, V5, exit_status, failure_status, no_keeper
 
-TERM, USR1 = Signalled("TERM", 15), Signalled("USR1", 10)
-DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
 UNAVAILABLE = ServerFailed(
     "x", Failure(500, "", "rpc error: code = Unavailable desc = connection error", None, is_status=True)
 )

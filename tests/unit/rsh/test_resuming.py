@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from mpirt.errors import ExitCode
-from mpirt.rsh.session.events import Finish, HangUp, PodSeen, Signalled, StdinRead, Tick, Written
+from mpirt.rsh.session.events import Finish, HangUp, PodSeen, StdinRead, Tick, Written
 from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.session.task import Record, Resumption
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun
-from tests.unit.rsh.sessions import FIRST
+from tests.unit.rsh.sessions import FIRST, TERM, USR1
 
 RECORD = Record("w", FIRST, "", 4000)
-TERM, USR1 = Signalled("TERM", 15), Signalled("USR1", 10)
 
 
 class TestTheRecord:
