@@ -19,7 +19,7 @@ the words as they are, or to quote them again, breaks that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from ipaddress import IPv6Address
+from ipaddress import ip_address
 
 from mpirt.errors import UsageError
 from mpirt.names import RSH
@@ -38,7 +38,6 @@ _OWN_WITH_VALUE = ("namespace", "container", "context")
 _OWN = ("help", "version", "direct")
 # The agent has obeyed it already.
 _DONE = "direct"
-_IPV4_NUMBERS = 4
 
 
 class Invocation(Value):
@@ -204,9 +203,9 @@ def parse_host(host: str) -> Host:
     user, at, name = host.rpartition("@")
     if at and not user:
         raise UsageError(f"{host!r} has no user before the @")
-    labels = name.removesuffix(".").split(".")
-    if _is_ipv4(labels) or (":" in name and _is_ipv6(name)):
+    if _is_address(name):
         return Host(name, is_address=True)
+    labels = name.removesuffix(".").split(".")
     for label in labels:
         if not _is_label(label):
             raise UsageError(f"{host!r} can't be a pod: a pod's name {_LABEL}")
@@ -236,15 +235,8 @@ def _is_label(label: str) -> bool:
     )
 
 
-def _is_ipv4(labels: list[str]) -> bool:
-    return len(labels) == _IPV4_NUMBERS and all(
-        label.isascii() and label.isdigit() and len(label) <= len("255") and int(label) < 1 << 8
-        for label in labels
-    )
-
-
-def _is_ipv6(name: str) -> bool:
+def _is_address(name: str) -> bool:
     try:
-        return IPv6Address(name).scope_id is None
+        return getattr(ip_address(name), "scope_id", None) is None
     except ValueError:
         return False

@@ -47,8 +47,6 @@ DEFAULT_PACE = Pace()
 class Liveness:
     """The signs of life on one connection to a keeper."""
 
-    __slots__ = ("_asked", "_heard", "_kept_alive", "_last_tick", "_listening", "_pace")
-
     def __init__(self, now: float, pace: Pace = DEFAULT_PACE) -> None:
         self._pace = pace
         self._heard = self._asked = self._kept_alive = self._last_tick = now

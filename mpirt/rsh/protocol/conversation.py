@@ -78,13 +78,6 @@ Fact = Output | Attached | Started | Ended | Fenced | NotStartable | Answer | Us
 class Conversation:
     """One command's, over one connection after the other."""
 
-    # fmt: off
-    __slots__ = (
-        "_acked", "_controls", "_controls_done", "_end", "_ended", "_epoch", "_is_connected", "_is_resumed",
-        "_reader", "_received", "_stdin", "_stdin_closed", "_stdin_ended", "_taken", "_written",
-    )
-    # fmt: on
-
     def __init__(self) -> None:
         self._epoch = 0
         self._is_resumed = False
@@ -245,9 +238,9 @@ class Conversation:
     def _take(self, found: Frame) -> Iterator[Fact]:
         match found.kind:
             case Kind.ATTACHED:
-                attached = frames.read_attached(found)
-                self._forget_controls(attached.controls)
-                self._forget_stdin(attached.taken)
+                controls, taken = frames.read_attached(found)
+                self._forget_controls(controls)
+                self._forget_stdin(taken)
                 yield Attached()
             case Kind.STARTED:
                 yield Started(frames.read_flag(found))

@@ -73,14 +73,6 @@ class Fence(Value):
 NO_FENCE = Fence()
 
 
-class Attached(Value):
-    """The keeper's answer to ATTACH."""
-
-    controls: int
-    was_started: bool
-    taken: int
-
-
 class EndedBy(Enum):
     """Who has ended a command. Of one that was ended, 0 is no success."""
 
@@ -174,10 +166,10 @@ def _milliseconds(seconds: float) -> bytes:
     return min(int(seconds * 1000), 2**32 - 1).to_bytes(4, "little")
 
 
-def read_attached(found: Frame) -> Attached:
-    """What ATTACHED says. Raises PeerError."""
+def read_attached(found: Frame) -> tuple[int, int]:
+    """What ATTACHED says: how many controls are done, and how much of stdin is taken. Raises PeerError."""
     _expect(found, 9)
-    return Attached(found.number, bool(found.payload[0]), int.from_bytes(found.payload[1:], "little"))
+    return found.number, int.from_bytes(found.payload[1:], "little")
 
 
 def read_flag(found: Frame) -> bool:

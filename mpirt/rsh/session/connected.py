@@ -155,7 +155,7 @@ class Connected(Machine):
         elif self._channels is not None:
             part = self._channels.receive(message)
             if isinstance(part, Status):
-                self._told_the_end(part, now)
+                self._lost(exec_end(part), now, status=part)
             elif part is not None and part.stream == 1:
                 self._listen(part.data, now)
 
@@ -198,13 +198,6 @@ class Connected(Machine):
                 self._api_heard = None
                 if self._reattaching is not None:
                     self._reattaching.api_silent()
-
-    def _told_the_end(self, status: Status, now: float) -> None:
-        """The exec's own process has ended."""
-        how = ""
-        if self.state is not State.EXITED:
-            how = exec_end(status)
-        self._lost(how, now, status=status)
 
     def _lost(self, how: str, now: float, *, status: Status | None = None) -> None:
         if self.state is State.EXITED:

@@ -185,9 +185,7 @@ class WatchPod(Value):
 
 
 class LookAtPod(Value):
-    """Read the pod at once: anew on another connection, or because the watch does not report it by itself."""
-
-    anew: bool
+    """Read the pod at once, on another connection."""
 
 
 class HangUp(Value):

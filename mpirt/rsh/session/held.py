@@ -57,39 +57,6 @@ class Ending(Value):
         return self.code, f"{self.line}; the command ended with {code}"
 
 
-def out_of_lease(pod: str, lease: float) -> Ending:
-    """The keeper has ended it without a connection; we came back before it could report that."""
-    line = f"the command in pod {pod} was ended there: it had no connection for its lease of {lease:.0f} s"
-    return Ending(ExitCode.CONNECTION_LOST, line)
-
-
-def fenced(pod: str) -> str:
-    """The line where a launcher has outlived the start of the next one."""
-    return f"the command in pod {pod} was ended by a later launcher of its job (MPIRT_FENCE)"
-
-
-def ended_from_outside(pod: str, code: int) -> Ending:
-    """As any other process that something in the pod ends, it has its own code, unless that is 0."""
-    line = f"something in pod {pod} has signalled the command's keeper"
-    return Ending(code or ExitCode.UNKNOWN_END, line)
-
-
-def ended_before(pod: str) -> Ending:
-    """A process of ours has ended it, and was killed with the reason."""
-    line = f"the command in pod {pod} was ended by a switchboard that was killed before it could say why"
-    return Ending(ExitCode.UNKNOWN_END, line)
-
-
-def left_open(pod: str) -> str:
-    """The line where output is cut that isn't the command's own any more."""
-    return f"pod {pod}: something that the command left behind still has its output open; what that writes is lost"
-
-
-def broken_stdin(why: str) -> Ending:
-    """A command that takes the beginning of its stdin for the whole must not succeed."""
-    return Ending(ExitCode.UNKNOWN_END, f"the command was ended because its stdin can't be read: {why}")
-
-
 def broken_stdout(pod: str, why: str) -> Ending:
     """Our stdout has no reader any more; or it can't be written, which must not look like a reader's wish."""
     if why:
@@ -185,7 +152,9 @@ class Held(Connected):
             case events.Signalled(name, number):
                 self._signalled(name, number, now)
             case events.StdinBroken(why) if self._ending is None:
-                self._terminate(broken_stdin(why), _TERM, grace, now)
+                # A command that takes the beginning of its stdin for the whole must not succeed.
+                line = f"the command was ended because its stdin can't be read: {why}"
+                self._terminate(Ending(ExitCode.UNKNOWN_END, line), _TERM, grace, now)
             # One that is being ended already has lost its reader to the same Ctrl-C.
             case events.StdoutBroken(why) if self._ending is None:
                 self._terminate(broken_stdout(self.pod, why), _TERM, grace, now)
@@ -218,7 +187,8 @@ class Held(Connected):
             case conversation.NotStartable(why):
                 self._refused(why)
             case conversation.Fenced() if self.state is not State.EXITED:
-                self._finish(ExitCode.CONNECTION_LOST, fenced(self._task.pod))
+                line = f"the command in pod {self.pod} was ended by a later launcher of its job (MPIRT_FENCE)"
+                self._finish(ExitCode.CONNECTION_LOST, line)
 
     def _started(self, *, can_attach: bool) -> None:
         self._can_attach = can_attach and self._holding.patience.lease > 0
@@ -243,7 +213,8 @@ class Held(Connected):
     def _exited(self, end: conversation.Ended) -> None:
         self._step(Step.EXIT)
         if end.left_open:
-            self._actions.append(events.Say(left_open(self._task.pod)))
+            cut = "something that the command left behind still has its output open; what that writes is lost"
+            self._actions.append(events.Say(f"pod {self.pod}: {cut}"))
         self._outcome = self._outcome_of(end)
         self._keep_outcome()
 
@@ -255,15 +226,24 @@ class Held(Connected):
 
     def _outcome_of(self, end: conversation.Ended) -> tuple[int, str]:
         """Only its own 0 is a 0: a program that is ended may end with it, too."""
-        if self._ending is not None and not self._ending.is_ours:
-            return self._ending.after(end.code)
+        pod, ending = self._task.pod, self._ending
+        if ending is not None and not ending.is_ours:
+            return ending.after(end.code)
         if end.by is EndedBy.LEASE:
-            return out_of_lease(self._task.pod, self._holding.patience.lease).after(end.code)
-        if end.by is EndedBy.SIGNAL:
-            return ended_from_outside(self._task.pod, end.code).after(end.code)
-        if end.by is EndedBy.END and self._ending is None:
-            return ended_before(self._task.pod).after(end.code)
-        return end.code, ""
+            # The keeper has ended it without a connection, and could not report that before.
+            lease = f"{self._holding.patience.lease:.0f} s"
+            line = f"the command in pod {pod} was ended there: it had no connection for its lease of {lease}"
+            ending = Ending(ExitCode.CONNECTION_LOST, line)
+        elif end.by is EndedBy.SIGNAL:
+            # As any other process that something in the pod ends, it has its own code, unless that is 0.
+            line = f"something in pod {pod} has signalled the command's keeper"
+            ending = Ending(end.code or ExitCode.UNKNOWN_END, line)
+        elif end.by is EndedBy.END and ending is None:
+            line = f"the command in pod {pod} was ended by a switchboard that was killed before it could say why"
+            ending = Ending(ExitCode.UNKNOWN_END, line)
+        else:
+            return end.code, ""
+        return ending.after(end.code)
 
     def _done(self, now: float) -> None:
         """Nobody will have to ask the keeper again."""

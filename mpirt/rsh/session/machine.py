@@ -169,9 +169,9 @@ class Machine(ABC):
     def _tell(self, data: bytes) -> None:
         self._actions += [events.Send(message) for message in stdin_messages(data)]
 
-    def _look(self, *, anew: bool = True) -> None:
+    def _look(self) -> None:
         """Something looks wrong: what is known of the pod is not enough."""
-        self._actions.append(events.LookAtPod(anew) if self._watching else events.WatchPod())
+        self._actions.append(events.LookAtPod() if self._watching else events.WatchPod())
         self._watching, self._watch_at = True, None
 
     def _watch_in_time(self, now: float) -> None:

@@ -301,11 +301,11 @@ class SessionIO:
     def _look(self, action: events.WatchPod | events.LookAtPod) -> None:
         before = self._follower
         if before is not None and isinstance(action, events.LookAtPod):
-            return before.look(anew=action.anew)
+            return before.look(anew=True)
         self._follower = follower = self._hub.follow(self.phase.pod, self._hear_of_pod)
         if before is not None:
             before.drop()
-        return follower.look(anew=True) if action.anew else None
+        return follower.look(anew=True) if isinstance(action, events.LookAtPod) or action.anew else None
 
     def _hear_of_pod(self, told: Sequence[events.Event]) -> None:
         """The hub tells it in the middle of its own acts."""

@@ -148,3 +148,10 @@ class Ground:
         """Leave no agent behind."""
         for agent in self._agents:
             agent.kill()
+
+
+def begun(ground: Ground, command: str) -> Agent:
+    """An agent whose command has written its first line."""
+    agent = ground.start("w-0", command)
+    assert agent.line() == b"begun\n"
+    return agent

@@ -17,12 +17,16 @@ from typing import TypeAlias
 
 from tests.apiserver.certificates import Authority
 from tests.apiserver.connection import Request
+from tests.apiserver.faults import Fault
+from tests.apiserver.peer import Peer
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
+from tests.apiserver.shell import Shell
 from tests.protocol.rsh.agent import PATIENCE, Ended, Ground
 from tests.support.switchboards import SWITCHBOARD
 
 Tell: TypeAlias = "Callable[[ApiServer], None]"
+Answers: TypeAlias = "Fault | Peer | Shell"
 
 # Nearly all of an agent's time is waiting; more at once would be late for their own timeouts.
 _AT_ONCE = 6
@@ -66,6 +70,26 @@ def lasting(name: str, tell: Tell, code: int, says: tuple[str, ...], *, execs: i
     return Case(name, tell, code, says, execs=execs, seconds="4")
 
 
+def always(answer: Answers) -> Tell:
+    """Each exec is answered so."""
+    return lambda server: server.always("exec", answer)
+
+
+def once(answer: Answers) -> Tell:
+    """The first exec is answered so."""
+    return lambda server: server.on("exec", answer)
+
+
+def with_v5_alone(tell: Tell) -> Tell:
+    """The server speaks v5 only."""
+
+    def both(server: ApiServer) -> None:
+        server.protocols = ("v5.channel.k8s.io",)
+        tell(server)
+
+    return both
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What came of a case."""
@@ -75,6 +99,15 @@ class Outcome:
     connections: int
     runs: int
     complaints: list[str]
+
+    def check(self, case: Case) -> None:
+        """Assert that it ended as the case says, with one line where that has something to say."""
+        said = self.ended.line if case.says else self.ended.errors
+        assert [part for part in case.says if part not in said] == []
+        assert (self.ended.code, self.ended.output) == (case.code, case.output)
+        assert bool(said) == bool(case.says)
+        assert case.execs in (None, len(self.execs))
+        assert case.runs in (None, self.runs)
 
 
 CameOf: TypeAlias = "Callable[[Case], Outcome]"

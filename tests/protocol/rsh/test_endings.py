@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.protocol.rsh.agent import PATIENCE, Agent, Ground
+from tests.protocol.rsh.agent import PATIENCE, Ground, begun
 
 LEFT_OPEN = "pod w-0: something that the command left behind still has its output open; what that writes is lost"
 HANDLER = """
@@ -37,15 +36,8 @@ def handler(tmp_path: Path) -> str:
     return f"cd {tmp_path}; env A=b {sys.executable} handler.py"
 
 
-def begun(ground: Ground, command: str, *, stdin: int = subprocess.DEVNULL) -> Agent:
-    """An agent whose command has written its first line."""
-    agent = ground.start("w-0", command, stdin=stdin)
-    assert agent.line() == b"begun\n"
-    return agent
-
-
 class TestASignal:
-    def test_that_is_forwarded_reaches_the_program_and_not_the_shell_that_waits(
+    def test_a_signal_that_is_forwarded_reaches_the_program_and_not_the_shell_that_waits(
         self, ground: Ground, handler: str
     ) -> None:
         agent = begun(ground, f"{handler}; echo code $?")
@@ -55,7 +47,7 @@ class TestASignal:
         ended = agent.wait()
         assert (ended.code, ended.output, ended.errors) == (0, b"told b 10\ndone\ncode 5\n", "")
 
-    def test_that_is_forwarded_leaves_nothing_in_the_pod(self, ground: Ground, handler: str) -> None:
+    def test_a_signal_that_is_forwarded_leaves_nothing_in_the_pod(self, ground: Ground, handler: str) -> None:
         agent = begun(ground, handler)
         running = ground.server.wait_for_session()
 
@@ -66,7 +58,7 @@ class TestASignal:
         assert running.processes() == []
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
-    def test_that_ends_the_command_lets_its_program_say_its_last_words(
+    def test_a_signal_that_ends_the_command_lets_its_program_say_its_last_words(
         self, ground: Ground, handler: str, number: signal.Signals
     ) -> None:
         agent = begun(ground, handler)
@@ -76,7 +68,7 @@ class TestASignal:
         ended = agent.wait()
         assert (ended.code, ended.output) == (5, b"told b %d\ndone\n" % number)
 
-    def test_that_ends_the_command_lets_what_it_left_say_its_last_words(
+    def test_a_signal_that_ends_the_command_lets_what_it_left_say_its_last_words(
         self, ground: Ground, handler: str
     ) -> None:
         agent = begun(ground, f"({handler}) & wait")
@@ -87,7 +79,9 @@ class TestASignal:
         assert ended.output == b"told b 15\ndone\n"
 
     @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM], ids=lambda number: number.name)
-    def test_drops_no_byte_of_a_success_whose_reader_is_slow(self, ground: Ground, number: signal.Signals) -> None:
+    def test_a_signal_drops_no_byte_of_a_success_whose_reader_is_slow(
+        self, ground: Ground, number: signal.Signals
+    ) -> None:
         told = "head -c 200000 /dev/zero; exit 0"
         name = number.name.removeprefix("SIG")
         agent = begun(ground, f"trap '{told}' {name}; echo begun; while :; do sleep 0.05; done")
@@ -102,7 +96,7 @@ class TestASignal:
         is_late = number is signal.SIGTERM and ended.code == 128 + number
         assert is_late or (ended.code, len(ended.output)) == (0, 200_000)
 
-    def test_that_ends_the_wait_for_a_reader_is_no_success(self, ground: Ground) -> None:
+    def test_a_signal_that_ends_the_wait_for_a_reader_is_no_success(self, ground: Ground) -> None:
         agent = begun(ground, "echo begun; head -c 200000 /dev/zero")
         assert ground.server.wait_for_session().finished.wait(PATIENCE)
 
@@ -116,13 +110,13 @@ class TestASignal:
 
 
 class TestOutputAfterTheCommandsOwnEnd:
-    def test_is_waited_for_while_it_flows(self, ground: Ground) -> None:
+    def test_output_after_the_end_is_waited_for_while_it_flows(self, ground: Ground) -> None:
         # For longer than silence would be waited for, and with pauses of a small part of that.
         ended = ground.run("w-0", "(for i in 0 1 2 3 4 5 6 7 8 9; do sleep 0.25; echo $i; done) & exit 0")
 
         assert (ended.code, ended.output, ended.errors) == (0, b"0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n", "")
 
-    def test_that_passes_a_filter_is_whole(self, ground: Ground, tmp_path: Path) -> None:
+    def test_output_after_the_end_that_passes_a_filter_is_whole(self, ground: Ground, tmp_path: Path) -> None:
         noise = os.urandom(1 << 20)
         (tmp_path / "noise").write_bytes(noise)
         command = f"bash -c 'exec > >(cat; sleep 0.8; echo end); cat {tmp_path}/noise'"
@@ -131,17 +125,18 @@ class TestOutputAfterTheCommandsOwnEnd:
 
         assert (ended.code, ended.output == noise + b"end\n", ended.errors) == (0, True, "")
 
-    def test_that_does_not_come_is_cut_with_a_line(self, ground: Ground) -> None:
-        ended = ground.run("w-0", "(sleep 60; echo late) & echo now; exit 0")
+    @pytest.mark.parametrize(
+        ("command", "code", "output"),
+        [("(sleep 60; echo late) & echo now; exit 0", 0, b"now\n"), ("sleep 60 & exit 7", 7, b"")],
+    )
+    def test_output_after_the_end_that_does_not_come_is_cut_with_a_line(
+        self, ground: Ground, command: str, code: int, output: bytes
+    ) -> None:
+        ended = ground.run("w-0", command)
 
-        assert (ended.code, ended.output, ended.line) == (0, b"now\n", LEFT_OPEN)
+        assert (ended.code, ended.output, ended.line) == (code, output, LEFT_OPEN)
 
-    def test_that_does_not_come_takes_nothing_from_the_code(self, ground: Ground) -> None:
-        ended = ground.run("w-0", "sleep 60 & exit 7")
-
-        assert (ended.code, ended.line) == (7, LEFT_OPEN)
-
-    def test_ends_with_what_writes_it_when_a_signal_comes(self, ground: Ground) -> None:
+    def test_output_after_the_end_ends_with_what_writes_it_when_a_signal_comes(self, ground: Ground) -> None:
         agent = begun(ground, "echo begun; (while :; do echo more; sleep 0.1; done) & exit 0")
         running = ground.server.wait_for_session()
         for _ in range(15):

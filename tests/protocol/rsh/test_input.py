@@ -19,33 +19,16 @@ NO_POD = "can't be a pod: a pod's name is of lower-case letters, digits and dash
     ("words", "said"),
     [
         pytest.param([], "no host", id="nothing"),
-        pytest.param([""], "no host", id="an empty host"),
         pytest.param(["w-0"], "no command for w-0", id="no command"),
-        pytest.param(["w-0", " "], "no command for w-0", id="a blank command"),
         pytest.param(["-Z", "w-0", "true"], "unknown option -Z", id="an unknown option"),
-        pytest.param(["--fast", "w-0", "true"], "unknown option '--fast'", id="an unknown long option"),
         pytest.param(["-L", "80:w-1:80", "w-0", "true"], f"option -L {NO_PORTS}", id="-L"),
-        pytest.param(["-R", "80:w-1:80", "w-0", "true"], f"option -R {NO_PORTS}", id="-R"),
-        pytest.param(["-D", "1080", "w-0", "true"], f"option -D {NO_PORTS}", id="-D"),
-        pytest.param(["-W", "w-1:80", "w-0", "true"], f"option -W {NO_PORTS}", id="-W"),
-        pytest.param(["-J", "jump", "w-0", "true"], f"option -J {NO_SSH}", id="-J"),
-        pytest.param(["-f", "w-0", "true"], f"option -f {NO_SSH}", id="-f"),
         pytest.param(["-o", "ProxyJump=w-1", "w-0", "true"], f"-o ProxyJump {NO_SSH}", id="ProxyJump"),
-        pytest.param(["-o", "ConnectTimeout=soon", "w-0", "true"], "expected a time", id="a time in words"),
         pytest.param(["-o", "ConnectTimeout=1\n2", "w-0", "true"], "expected a time", id="a time in two lines"),
-        pytest.param(["W_0", "true"], NO_POD, id="a name in capitals"),
-        pytest.param(["w-0/../w-1", "true"], NO_POD, id="a name with slashes"),
-        pytest.param(["-w-0-", "true"], f"option -w {NO_SSH}", id="a name with a dash"),
-        pytest.param(["w" * 64, "true"], NO_POD, id="a name that is too long"),
         pytest.param(["wörker", "true"], NO_POD, id="a name that is not ASCII"),
-        pytest.param(["-s", "w-0", "netconf"], "-s knows sftp only", id="a subsystem"),
         pytest.param(["-o", "SetEnv=A", "w-0", "true"], "expected NAME=VALUE", id="a variable without a value"),
-        pytest.param(["-o", "SendEnv=A=1", "w-0", "true"], "expected names of variables", id="a value to send"),
-        pytest.param(["--namespace", "M", "w-0", "true"], "--namespace 'M' can't be", id="no namespace"),
-        pytest.param(["@w-0", "true"], "has no user before the @", id="no user"),
     ],
 )
-def test_words_that_cannot_be_honoured(ground: Ground, words: list[str], said: str) -> None:
+def test_words_that_cannot_be_honoured_are_refused(ground: Ground, words: list[str], said: str) -> None:
     ended = ground.run(*words)
 
     assert said in ended.line
@@ -67,8 +50,8 @@ def test_a_shell_that_is_no_path_is_refused(ground: Ground) -> None:
     assert (ended.code, ground.server.connections) == (240, 0)
 
 
-@pytest.mark.parametrize("text", ["soon", "0", "0s", "-1", "1.5m", "86401", "1w", "9" * 5000, "\uff11"])
-def test_a_time_that_is_none(ground: Ground, text: str) -> None:
+@pytest.mark.parametrize("text", ["soon", "0", "86401", "9" * 5000, "\uff11"])
+def test_a_time_that_is_none_is_refused(ground: Ground, text: str) -> None:
     ended = ground.run("w-0", "true", env={"MPIRT_CONNECT_TIMEOUT": text})
 
     assert ended.line.startswith(
@@ -86,7 +69,7 @@ def test_a_time_that_is_none(ground: Ground, text: str) -> None:
         pytest.param("\x00\x01", "neither valid YAML nor JSON", id="binary"),
     ],
 )
-def test_a_kubeconfig_that_does_not_parse(ground: Ground, text: str, said: str) -> None:
+def test_a_kubeconfig_that_does_not_parse_is_named(ground: Ground, text: str, said: str) -> None:
     Path(ground.kubeconfig).write_text(text, encoding="utf-8")
 
     ended = ground.run("w-0", "true")
@@ -95,7 +78,7 @@ def test_a_kubeconfig_that_does_not_parse(ground: Ground, text: str, said: str) 
     assert (ended.code, ground.server.connections) == (241, 0)
 
 
-def test_a_kubeconfig_without_credentials(ground: Ground) -> None:
+def test_a_kubeconfig_without_credentials_is_named(ground: Ground) -> None:
     config = json.loads(Path(ground.kubeconfig).read_text(encoding="utf-8"))
     config["users"][0]["user"] = {}
     Path(ground.kubeconfig).write_text(json.dumps(config), encoding="utf-8")
@@ -116,7 +99,9 @@ def test_a_kubeconfig_without_credentials(ground: Ground) -> None:
         ),
     ],
 )
-def test_no_way_to_a_cluster(tmp_path: Path, environ: dict[str, str], said: str) -> None:
+def test_an_environment_that_leads_to_no_cluster_is_named(
+    tmp_path: Path, environ: dict[str, str], said: str
+) -> None:
     ended = Agent(["w-0", "true"], environment(tmp_path, environ)).wait()
 
     assert said in ended.line
@@ -132,7 +117,7 @@ def test_help_and_version_need_no_cluster(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["ssh", "kubexec.sh"])
-def test_it_works_under_other_names(ground: Ground, name: str) -> None:
+def test_the_agent_works_under_other_names(ground: Ground, name: str) -> None:
     (ground.folder / name).symlink_to(RSH)
     words = ["-x", "w-0", "-p", "22", "echo", "$0"] if name == "ssh" else ["w-0", "echo", "-x"]
 

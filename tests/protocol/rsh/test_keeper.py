@@ -11,36 +11,18 @@ import pytest
 
 from tests.apiserver.shell import End, Shell
 from tests.promises import promise
-from tests.protocol.rsh.agent import Agent, Ground
+from tests.protocol.rsh.agent import Ground, begun
 
 # A busy machine may need a second to start the agent.
 WITHIN = 5.0
 
 
-def begun(ground: Ground, command: str, **more: str) -> Agent:
-    """An agent whose command has written its first line."""
-    agent = ground.start("w-0", command, env=more)
-    assert agent.line() == b"begun\n"
-    return agent
-
-
-class TestOneConnection:
-    def test_the_commands_code_and_output_are_ours(self, ground: Ground) -> None:
-        ended = ground.run("w-0", "echo out; echo err >&2; exit 7")
-
-        assert (ended.code, ended.output, ended.errors) == (7, b"out\n", "err\n")
-
-    def test_stdin_passes_through(self, ground: Ground) -> None:
-        data = os.urandom(1 << 20)
-        ended = ground.run("w-0", "cat", stdin=data)
-
-        assert (ended.code, ended.output == data, ended.errors) == (0, True, "")
-
-
 class TestAPodWithoutAPlaceForAKeeper:
     @promise("Without a place for a keeper no command is started: 252, with the remedy.", of="mpirt-rsh")
     @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it mounts file systems")
-    def test_starts_no_command_and_says_what_would_help(self, ground: Ground, tmp_path: Path) -> None:
+    def test_a_pod_without_a_place_for_a_keeper_starts_no_command_and_says_what_would_help(
+        self, ground: Ground, tmp_path: Path
+    ) -> None:
         # What every process here shares with the others is left alone: the shell has its own mounts.
         nowhere = tmp_path / "sh"
         places = "for d in /tmp /var/tmp; do mount -t tmpfs -o noexec none $d || exit 9; done"
@@ -63,7 +45,7 @@ class TestAPodWithoutAPlaceForAKeeper:
 
 class TestALostConnection:
     @pytest.mark.parametrize("how", [End.EOF, End.RESET], ids=str)
-    def test_costs_no_byte(self, ground: Ground, how: End) -> None:
+    def test_a_lost_connection_costs_no_byte(self, ground: Ground, how: End) -> None:
         go = ground.folder / "go"
         agent = begun(ground, f"echo begun; until [ -e {go} ]; do sleep 0.05; done; seq 100000; exit 3")
         ground.server.wait_for_session().end(how)
@@ -82,11 +64,3 @@ class TestALostConnection:
         ended = agent.wait()
 
         assert (ended.code, ended.output) == (5, b"told\n")
-
-
-def test_term_lets_the_command_say_its_last_words(ground: Ground) -> None:
-    agent = begun(ground, "trap 'echo bye; exit 9' TERM; echo begun; while :; do sleep 0.05; done")
-    agent.process.terminate()
-    ended = agent.wait()
-
-    assert (ended.code, ended.output) == (9, b"bye\n")

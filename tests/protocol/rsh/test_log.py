@@ -22,7 +22,7 @@ def told(lines: list[str]) -> list[str]:
     return [line.partition("] ")[2] for line in lines]
 
 
-def test_it_tells_a_session_step_by_step(ground: Ground) -> None:
+def test_the_log_tells_a_session_step_by_step(ground: Ground) -> None:
     ground.server.on("exec", Status(503, "ServiceUnavailable", "going away"))
 
     gate = ground.folder / "gate"
@@ -59,7 +59,7 @@ def test_it_tells_a_session_step_by_step(ground: Ground) -> None:
     of="safety",
     no_cluster="it is about what the agent writes",
 )
-def test_it_tells_nothing_that_is_secret(ground: Ground) -> None:
+def test_the_log_tells_nothing_that_is_secret(ground: Ground) -> None:
     ended = ground.run(
         "w-0", "SECRET=in-the-command; cat", stdin=b"in-the-stdin", env={**DEBUG, "WORD": "in-the-env"}
     )
@@ -69,13 +69,13 @@ def test_it_tells_nothing_that_is_secret(ground: Ground) -> None:
     assert not re.search(rf"in-the|SECRET|{ground.server.token}", ended.errors)
 
 
-def test_it_keeps_the_commands_own_lines_whole(ground: Ground, tmp_path: Path) -> None:
+def test_the_log_keeps_the_commands_own_lines_whole(ground: Ground, tmp_path: Path) -> None:
     ended = ground.run("w-0", "echo one >&2; printf two >&2; exit 3", env=DEBUG)
 
     assert [line for line in ended.errors.splitlines() if not line.startswith("mpirt-rsh: ")] == ["one", "two"]
 
 
-def test_without_it_nothing_is_told(ground: Ground) -> None:
+def test_an_agent_without_a_log_tells_nothing(ground: Ground) -> None:
     ended = ground.run("w-0", "true", env={"MPIRT_LOG": ""})
 
     assert (ended.code, ended.errors) == (0, "")

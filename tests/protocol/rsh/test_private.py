@@ -55,25 +55,27 @@ def switchboard_of(ground: Ground, agent: Agent) -> int:
 
 
 class TestACommand:
-    def test_has_its_streams_and_its_code(self, ground: Ground, program: Path) -> None:
+    def test_a_command_has_its_streams_and_its_code(self, ground: Ground, program: Path) -> None:
         data = os.urandom(1 << 20)
 
         ended = start(ground, program, "w-0", "echo no >&2; cat; exit 5").wait(data)
 
         assert (ended.code, ended.output, ended.errors) == (5, data, "no\n")
 
-    def test_that_no_stdin_is_given_to_sees_its_end(self, ground: Ground, program: Path) -> None:
+    def test_a_command_that_no_stdin_is_given_to_sees_its_end(self, ground: Ground, program: Path) -> None:
         ended = start(ground, program, "-n", "w-0", "cat; echo end").wait(b"unread")
 
         assert (ended.code, ended.output) == (0, b"end\n")
 
-    def test_that_can_not_begin_has_a_line_and_a_code(self, ground: Ground, program: Path) -> None:
+    def test_a_command_that_can_not_begin_has_a_line_and_a_code(self, ground: Ground, program: Path) -> None:
         ended = start(ground, program, "w-9", "true", env={"MPIRT_CONNECT_TIMEOUT": "1"}).wait()
 
         assert ended.code == ExitCode.NO_POD
         assert "w-9" in ended.line
 
-    def test_is_found_by_a_kubeconfig_that_is_relative_to_its_folder(self, ground: Ground, program: Path) -> None:
+    def test_a_command_is_found_by_a_kubeconfig_that_is_relative_to_its_folder(
+        self, ground: Ground, program: Path
+    ) -> None:
         relative = Path(ground.kubeconfig).name
         words = ["sh", "-c", 'cd "$0" && exec "$@"', str(Path(ground.kubeconfig).parent)]
         agent = ground.start(
@@ -82,7 +84,7 @@ class TestACommand:
 
         assert agent.wait().code == 3
 
-    def test_ends_by_a_signal(self, ground: Ground, program: Path) -> None:
+    def test_a_command_ends_by_a_signal(self, ground: Ground, program: Path) -> None:
         agent = start(ground, program, "w-0", "echo runs; sleep 600 & sleep 600")
         running = ground.server.wait_for_session()
         agent.line()
@@ -92,7 +94,7 @@ class TestACommand:
         assert agent.wait().code == 128 + signal.SIGTERM
         assert running.finished.wait(PATIENCE)
 
-    def test_ends_with_its_agent(self, ground: Ground, program: Path) -> None:
+    def test_a_command_ends_with_its_agent(self, ground: Ground, program: Path) -> None:
         agent = start(ground, program, "w-0", "echo runs; sleep 600 & sleep 600")
         running = ground.server.wait_for_session()
         agent.line()
@@ -103,7 +105,9 @@ class TestACommand:
         assert running.finished.wait(PATIENCE)
         until(lambda: not switchboard_of(ground, agent), within=PATIENCE, what="the switchboard's end")
 
-    def test_whose_output_is_not_read_any_more_ends_as_by_sigpipe(self, ground: Ground, program: Path) -> None:
+    def test_a_command_whose_output_is_not_read_any_more_ends_as_by_sigpipe(
+        self, ground: Ground, program: Path
+    ) -> None:
         agent = start(ground, program, "w-0", "echo runs; while echo more; do sleep 0.1; done")
         agent.line()
         assert agent.process.stdout is not None
@@ -120,7 +124,9 @@ def test_help_needs_no_cluster(ground: Ground, program: Path) -> None:
 
 
 class TestAPrivateSwitchboardThatIsKilled:
-    def test_is_followed_by_another_one_and_each_byte_arrives_once(self, ground: Ground) -> None:
+    def test_a_killed_switchboard_is_followed_by_another_one_and_each_byte_arrives_once(
+        self, ground: Ground
+    ) -> None:
         agent = start(ground, RSH, "w-0", _TICKS)
         assert agent.line() == b"1\n"
 
@@ -133,7 +139,9 @@ class TestAPrivateSwitchboardThatIsKilled:
         assert (ended.code, ended.output, ended.errors) == (7, b"3\n4\n", "")
         assert second not in (0, first)
 
-    def test_ends_the_command_of_a_substitute_with_a_line(self, ground: Ground, substitute: Path) -> None:
+    def test_a_killed_switchboard_ends_the_command_of_a_substitute_with_a_line(
+        self, ground: Ground, substitute: Path
+    ) -> None:
         agent = start(ground, substitute, "w-0", _TICKS)
         assert agent.line() == b"1\n"
 

@@ -20,7 +20,7 @@ ASKING = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("number", ASKING, ids=lambda number: number.name)
 class TestASignal:
-    def test_ends_the_dialling(self, ground: Ground, number: signal.Signals) -> None:
+    def test_a_signal_ends_the_dialling(self, ground: Ground, number: signal.Signals) -> None:
         ground.server.always("exec", Silence())
         agent = ground.start("w-0", "true")
         ground.server.wait_for("exec")
@@ -31,7 +31,7 @@ class TestASignal:
         assert (ended.code, ended.output, ended.errors) == (128 + number, b"", "")
         assert len(ground.server.asked("exec")) == 1
 
-    def test_ends_the_wait_for_a_shell(self, ground: Ground, number: signal.Signals) -> None:
+    def test_a_signal_ends_the_wait_for_a_shell(self, ground: Ground, number: signal.Signals) -> None:
         ground.server.always("exec", Peer(ends_with(End.HANG)))
         agent = ground.start("w-0", "true", env={"MPIRT_LOG": "debug"})
         assert agent.process.stderr is not None
@@ -42,7 +42,7 @@ class TestASignal:
 
         assert agent.wait().code == 128 + number
 
-    def test_ends_the_command(self, ground: Ground, number: signal.Signals) -> None:
+    def test_a_signal_ends_the_command(self, ground: Ground, number: signal.Signals) -> None:
         agent = ground.start("w-0", "(sleep 600 &); echo runs; exec sleep 600")
         running = ground.server.wait_for_session()
         agent.line()
@@ -67,16 +67,6 @@ def test_a_second_signal_gives_the_command_no_grace(ground: Ground) -> None:
     assert (said, agent.wait().code) == (b"no\n", 128 + 9)
     assert running.finished.wait(PATIENCE)
     assert running.processes() == []
-
-
-def test_what_the_command_says_to_a_signal_is_relayed_and_its_code_counts(ground: Ground) -> None:
-    agent = ground.start("w-0", "trap 'echo bye; exit 7' TERM; echo runs; while :; do sleep 0.05; done")
-    agent.line()
-
-    agent.process.terminate()
-
-    ended = agent.wait()
-    assert (ended.code, ended.output) == (7, b"bye\n")
 
 
 # Two of the four.

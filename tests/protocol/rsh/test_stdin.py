@@ -34,34 +34,27 @@ def test_a_file_is_read_to_its_end(ground: Ground, tmp_path: Path) -> None:
     assert (ended.code, ended.output) == (0, bytes(range(256)) * 1024)
 
 
-def test_dev_null_is_its_end(ground: Ground) -> None:
-    ended = ground.run("w-0", "cat; echo end")
+@pytest.mark.parametrize("how", ["</dev/null", "<&-"])
+def test_a_stdin_without_bytes_is_its_end(ground: Ground, how: str) -> None:
+    ended = ground.start("w-0", "cat; echo end", before=closing(how)).wait()
 
     assert (ended.code, ended.output) == (0, b"end\n")
 
 
-def test_a_closed_stdin_is_its_end(ground: Ground) -> None:
-    ended = ground.start("w-0", "cat; echo end", before=closing("<&-")).wait()
-
-    assert (ended.code, ended.output) == (0, b"end\n")
-
-
-def test_with_n_it_is_left_to_others(ground: Ground) -> None:
+def test_stdin_is_left_to_others_with_n(ground: Ground) -> None:
     agent = ground.start("-n", "w-0", "cat; echo end", stdin=subprocess.PIPE)
 
     assert agent.line() == b"end\n"
     assert agent.wait(b"for somebody else").code == 0
 
 
-def test_one_that_never_ends_keeps_nobody_waiting(ground: Ground) -> None:
+def test_a_stdin_that_never_ends_keeps_no_agent_waiting(ground: Ground) -> None:
     agent = ground.start("w-0", "echo out; exit 3", stdin=subprocess.PIPE)
 
-    agent.process.wait(20)
-
-    assert agent.process.returncode == 3
+    assert agent.process.wait(20) == 3
 
 
-def test_what_the_command_does_not_read_keeps_nobody_waiting(ground: Ground) -> None:
+def test_stdin_that_the_command_does_not_read_keeps_no_agent_waiting(ground: Ground) -> None:
     ended = ground.run("w-0", "exit 3", stdin=bytes(4 * MIB))
 
     assert (ended.code, ended.errors) == (3, "")

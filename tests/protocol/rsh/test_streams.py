@@ -8,6 +8,8 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.apiserver.channel import STDOUT, Channel
 from tests.apiserver.peer import Peer
 from tests.apiserver.shell import Cut, End, Shell
@@ -58,7 +60,7 @@ class TestOutput:
 
         assert (ended.code, ended.output, ended.errors) == (3, b"out", "err")
 
-    def test_of_every_byte_comes_as_it_is(self, ground: Ground, tmp_path: Path) -> None:
+    def test_output_of_every_byte_comes_as_it_is(self, ground: Ground, tmp_path: Path) -> None:
         noise = bytes(range(256)) * 2048 + os.urandom(4 * MIB)
         (tmp_path / "noise").write_bytes(noise)
 
@@ -67,7 +69,9 @@ class TestOutput:
         assert ended.code == 0
         assert ended.output == noise
 
-    def test_that_nobody_reads_holds_the_pod_up_and_grows_nowhere(self, ground: Ground, tmp_path: Path) -> None:
+    def test_output_that_nobody_reads_holds_the_pod_up_and_grows_nowhere(
+        self, ground: Ground, tmp_path: Path
+    ) -> None:
         noise = os.urandom(MIB) * 32
         (tmp_path / "noise").write_bytes(noise)
         agent = ground.start("w-0", f"cat {tmp_path}/noise")
@@ -84,32 +88,29 @@ class TestOutput:
         assert ended.code == 0
         assert begin + ended.output == noise
 
-    def test_goes_to_a_file(self, ground: Ground, tmp_path: Path) -> None:
+    def test_output_goes_to_a_file(self, ground: Ground, tmp_path: Path) -> None:
         with (tmp_path / "out").open("wb") as file:
             ended = ground.start("w-0", "seq 100000", stdout=file).wait()
 
         assert ended.code == 0
         assert (tmp_path / "out").read_text().splitlines() == [str(number) for number in range(1, 100001)]
 
-    def test_that_looks_like_an_answer_of_a_keeper_is_shown_all_the_same(self, ground: Ground) -> None:
+    def test_output_that_looks_like_an_answer_of_a_keeper_is_shown_all_the_same(self, ground: Ground) -> None:
         ended = ground.run("w-0", r"printf 'a\001mpirt-'; printf '\001mpirt-0123 GONE 0\n' >&2; exit 4")
 
         assert (ended.code, ended.output, ended.errors) == (4, b"a\x01mpirt-", "\x01mpirt-0123 GONE 0\n")
 
-    def test_on_a_full_disk_is_named(self, ground: Ground) -> None:
+    @pytest.mark.parametrize("command", ["yes", "echo short; exit 0"])
+    def test_output_on_a_full_disk_is_no_success_and_named(self, ground: Ground, command: str) -> None:
         with Path("/dev/full").open("wb") as full:
-            ended = ground.start("w-0", "yes", stdout=full).wait()
-
-        assert ended.line.startswith("the output of pod w-0 can't be written: No space left on device")
-        assert ended.code == 251
-
-    def test_on_a_full_disk_is_no_success_though_the_command_has_ended_with_0(self, ground: Ground) -> None:
-        with Path("/dev/full").open("wb") as full:
-            ended = ground.start("w-0", "echo short", stdout=full).wait()
+            ended = ground.start("w-0", command, stdout=full).wait()
 
         assert ended.code == 251
+        assert command != "yes" or ended.line.startswith(
+            "the output of pod w-0 can't be written: No space left on device"
+        )
 
-    def test_that_nobody_wants_any_more_ends_the_command(self, ground: Ground) -> None:
+    def test_output_that_nobody_wants_any_more_ends_the_command(self, ground: Ground) -> None:
         agent = ground.start("w-0", "yes")
         running = ground.server.wait_for_session()
         assert agent.process.stdout is not None
@@ -122,22 +123,19 @@ class TestOutput:
         assert running.finished.wait(PATIENCE)
         assert (ended.code, ended.lines, running.processes()) == (141, [], [])
 
-    def test_is_dropped_where_stdout_is_closed(self, ground: Ground) -> None:
-        ended = ground.start("w-0", "seq 1000; echo err >&2; exit 3", before=closing(">&-")).wait()
+    @pytest.mark.parametrize(
+        ("closed", "end", "expected"),
+        [(">&-", 3, (3, b"", "err\n")), ("2>&-", 3, (3, b"out\n", "")), ("2>/dev/full", 0, (251, b"out\n", ""))],
+        ids=["stdout is closed", "stderr is closed", "stderr can't be written"],
+    )
+    def test_output_is_dropped_where_it_has_no_place(
+        self, ground: Ground, closed: str, end: int, expected: tuple[int, bytes, str]
+    ) -> None:
+        ended = ground.start("w-0", f"echo err >&2; echo out; exit {end}", before=closing(closed)).wait()
 
-        assert (ended.code, ended.output, ended.errors) == (3, b"", "err\n")
+        assert (ended.code, ended.output, ended.errors) == expected
 
-    def test_is_whole_where_stderr_is_closed(self, ground: Ground) -> None:
-        ended = ground.start("w-0", "echo err >&2; echo out; exit 3", before=closing("2>&-")).wait()
-
-        assert (ended.code, ended.output) == (3, b"out\n")
-
-    def test_that_stderr_cannot_take_is_never_a_success(self, ground: Ground) -> None:
-        ended = ground.start("w-0", "echo err >&2; echo out", before=closing("2>/dev/full")).wait()
-
-        assert (ended.code, ended.output) == (251, b"out\n")
-
-    def test_of_stderr_that_nobody_reads_any_more_is_dropped(self, ground: Ground) -> None:
+    def test_output_of_stderr_that_nobody_reads_any_more_is_dropped(self, ground: Ground) -> None:
         agent = ground.start("w-0", "read -r line; seq 1000 >&2; echo out; exit 3", stdin=subprocess.PIPE)
         assert agent.process.stderr is not None
         agent.process.stderr.close()
@@ -147,7 +145,7 @@ class TestOutput:
 
         assert (ended.code, ended.output) == (3, b"out\n")
 
-    def test_that_nobody_reads_costs_nothing_though_the_peer_is_lost(self, ground: Ground) -> None:
+    def test_output_that_nobody_reads_costs_nothing_though_the_peer_is_lost(self, ground: Ground) -> None:
         ground.server.on("exec", Peer(Keeper(then=says_much_and_resets)))
         agent = ground.start("w-0", "x")
         assert agent.process.stdout is not None

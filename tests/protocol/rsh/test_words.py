@@ -19,12 +19,12 @@ def as_program(ground: Ground, name: str, words: Sequence[str], env: Mapping[str
 
 
 class TestVariables:
-    def test_are_set_for_the_command(self, ground: Ground) -> None:
+    def test_variables_are_set_for_the_command(self, ground: Ground) -> None:
         ended = ground.run("-o", 'SetEnv=A="x  y" B=$HOME', "w-0", 'printf "%s|%s" "$A" "$B"')
 
         assert (ended.code, ended.output, ended.errors) == (0, b"x  y|$HOME", "")
 
-    def test_are_sent_to_the_command_byte_by_byte(self, ground: Ground) -> None:
+    def test_variables_are_sent_to_the_command_byte_by_byte(self, ground: Ground) -> None:
         value = os.fsdecode(b"\xff \xc3\xa4")
         ended = ground.run(
             "-o", "SendEnv=LC_A*", "w-0", 'printf %s "$LC_A$LC_B"', env={"LC_A": value, "LC_B": "b"}
@@ -32,7 +32,7 @@ class TestVariables:
 
         assert (ended.code, ended.output, ended.errors) == (0, b"\xff \xc3\xa4", "")
 
-    def test_stand_in_no_url(self, ground: Ground) -> None:
+    def test_variables_stand_in_no_url(self, ground: Ground) -> None:
         ground.run("-o", "SetEnv=SECRET=hunter2", "w-0", "true")
 
         [request] = ground.server.asked("exec")
@@ -41,7 +41,7 @@ class TestVariables:
 
 
 class TestTheShell:
-    def test_may_be_another_one(self, ground: Ground) -> None:
+    def test_the_shell_may_be_another_one(self, ground: Ground) -> None:
         ended = ground.run("w-0", "[[ -n $BASH_VERSION ]] && echo $0", env={"MPIRT_SHELL": "/bin/bash"})
 
         assert (ended.code, ended.output, ended.errors) == (0, b"/bin/bash\n", "")
@@ -56,7 +56,7 @@ class TestSftp:
 
 
 class TestOwnOptions:
-    def test_another_namespace(self, ground: Ground) -> None:
+    def test_a_namespace_may_be_given(self, ground: Ground) -> None:
         ground.server.world.put(pod("w-0", namespace="other"))
 
         ended = ground.run("--namespace", "other", "w-0.train.ml", "true")
@@ -64,26 +64,26 @@ class TestOwnOptions:
         assert ended.code == 0
         assert "/namespaces/other/" in ground.server.asked("exec")[0].target
 
-    def test_a_container(self, ground: Ground) -> None:
+    def test_a_container_may_be_given(self, ground: Ground) -> None:
         ended = ground.run("--container=b", "w-0", "true", env={"MPIRT_CONTAINER": "a"})
 
         assert ended.code == 0
         assert ground.server.asked("exec")[0].query["container"] == "b"
 
-    def test_a_context_that_is_not_there(self, ground: Ground) -> None:
+    def test_a_context_that_is_not_there_is_named(self, ground: Ground) -> None:
         ended = ground.run("--context", "none", "w-0", "true")
 
         assert ended.code == 241
         assert 'no "none", which --context names' in ended.line
 
-    def test_what_happens_is_said(self, ground: Ground) -> None:
+    def test_an_agent_says_what_happens_with_v(self, ground: Ground) -> None:
         ended = ground.run("-v", "w-0", "true")
 
         assert ended.code == 0
         assert "pod w-0 in namespace ml" in ended.lines[0]
 
     @pytest.mark.parametrize("name", ["ssh", "kubexec.sh"])
-    def test_under_another_name_it_is_quiet(self, ground: Ground, name: str) -> None:
+    def test_an_agent_under_another_name_is_quiet(self, ground: Ground, name: str) -> None:
         ended = as_program(ground, name, ["-v", "w-0", "true"], {})
 
         assert (ended.code, ended.errors) == (0, "")
@@ -99,37 +99,10 @@ class TestAddresses:
         assert [name for name, _ in ground.server.requests] == ["list", "exec"]
         assert "/pods/w-0/exec" in ground.server.asked("exec")[0].target
 
-    def test_that_nobody_has(self, ground: Ground) -> None:
+    def test_an_address_that_nobody_has(self, ground: Ground) -> None:
         ended = ground.run("10.0.0.8", "true")
 
         assert (ended.code, ended.line) == (243, 'no pod in namespace "ml" has the address 10.0.0.8')
-
-    def test_is_named_beside_its_pod(self, ground: Ground) -> None:
-        agent = ground.start("10.0.0.7", "exec sleep 600")
-        ground.server.wait_for("watch")
-        ground.server.world.delete("w-0")
-
-        ended = agent.wait()
-        assert (ended.code, ended.line) == (246, "host 10.0.0.7: pod w-0 was deleted")
-
-    def test_that_several_have(self, ground: Ground) -> None:
-        ground.server.world.put(pod("w-1"))
-
-        ended = ground.run("10.0.0.7", "true")
-
-        assert (ended.code, ended.line) == (
-            243,
-            "host 10.0.0.7 may be any of the pods w-0, w-1; name the pod that is meant",
-        )
-
-    def test_without_the_right_to_list(self, ground: Ground) -> None:
-        ground.server.rules = frozenset({("get", "pods/exec"), ("create", "pods/exec")})
-
-        ended = ground.run("10.0.0.7", "true")
-
-        assert ended.code == 243
-        assert "can't be looked up" in ended.line
-        assert "must hold list on pods" in ended.line
 
 
 LABEL = "batch.kubernetes.io/job-name"
@@ -146,15 +119,17 @@ class TestHostNames:
         assert [name for name, _ in ground.server.requests] == ["exec", "list", "exec"]
         assert "/pods/train-0-x7k2p/exec" in ground.server.asked("exec")[-1].target
 
-    def test_the_pod_that_was_found_is_the_one_that_is_watched(self, ground: Ground) -> None:
-        ground.server.world.put(pod("train-0-x7k2p", labels={LABEL: "train", INDEX: "0"}))
+    @pytest.mark.parametrize(("host", "name"), [("train-0", "train-0-x7k2p"), ("10.0.0.7", "w-0")])
+    def test_the_pod_that_was_found_is_the_one_that_is_watched(self, ground: Ground, host: str, name: str) -> None:
+        if host == "train-0":
+            ground.server.world.put(pod(name, labels={LABEL: "train", INDEX: "0"}))
 
-        agent = ground.start("train-0", "exec sleep 600")
+        agent = ground.start(host, "exec sleep 600")
         ground.server.wait_for("watch")
-        ground.server.world.delete("train-0-x7k2p")
+        ground.server.world.delete(name)
 
         ended = agent.wait()
-        assert (ended.code, ended.line) == (246, "host train-0: pod train-0-x7k2p was deleted")
+        assert (ended.code, ended.line) == (246, f"host {host}: pod {name} was deleted")
 
     def test_a_host_name_that_nobody_has_is_looked_up_once(self, ground: Ground) -> None:
         ended = ground.run("-o", "ConnectionAttempts=3", "train-0", "true")
@@ -166,16 +141,17 @@ class TestHostNames:
         assert len(ground.server.asked("exec")) == 3
         assert len(ground.server.asked("list")) == 2
 
-    def test_without_the_right_to_list(self, ground: Ground) -> None:
+    @pytest.mark.parametrize("host", ["train-0", "10.0.0.7"])
+    def test_a_host_name_without_the_right_to_list_names_it(self, ground: Ground, host: str) -> None:
         ground.server.rules = frozenset({("get", "pods/exec"), ("create", "pods/exec")})
 
-        ended = ground.run("-o", "ConnectionAttempts=1", "train-0", "true")
+        ended = ground.run("-o", "ConnectionAttempts=1", host, "true")
 
         assert ended.code == 243
-        assert "the host name train-0 can't be looked up" in ended.line
+        assert f"{host} can't be looked up" in ended.line
         assert "must hold list on pods" in ended.line
 
-    def test_that_several_pods_have(self, ground: Ground) -> None:
+    def test_a_host_name_that_several_pods_have(self, ground: Ground) -> None:
         for name in ("train-0-a", "train-0-b"):
             ground.server.world.put(pod(name, labels={LABEL: "train", INDEX: "0"}))
 

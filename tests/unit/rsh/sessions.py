@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Self
 
+from mpirt.kubeapi.request.answers import Failure, ServerFailed
 from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.liveness import DEFAULT_PACE, Pace
 from mpirt.rsh.protocol.entrance import Keepers
@@ -75,6 +76,9 @@ def failure_status(message: str) -> Received:
     return Received(b"\x03" + json.dumps(body).encode())
 
 
+TERM, INT, USR1, HUP = Signalled("TERM", 15), Signalled("INT", 2), Signalled("USR1", 10), Signalled("HUP", 1)
+DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
+NOT_FOUND = ServerFailed("z", Failure(500, "", "container not found", None, is_status=True))
 DEFAULT_GRACE = Grace()
 
 

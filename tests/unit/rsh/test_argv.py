@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+
 import pytest
 
 from mpirt.errors import UsageError
 from mpirt.rsh.invocation.argv import Host, Invocation, parse, parse_host
-from mpirt.rsh.invocation.options import SFTP, Wants, read_time
+from mpirt.rsh.invocation.options import HELP, SFTP, Reply, Wants, read_time, reply, version
 from tests.promises import promise
 
 LABEL = "is of lower-case letters, digits and dashes, up to 63 of them, and begins and ends with a letter or digit"
@@ -354,6 +356,38 @@ class TestMistakes:
         "setting",
         ["ProxyJump=a", "Tunnel=yes", "RemoteCommand=a", "SessionType=none", "ForkAfterAuthentication=yes"],
     )
-    def test_so_are_settings_for_a_connection_of_ssh(self, setting: str) -> None:
+    def test_settings_for_a_connection_of_ssh_are_refused(self, setting: str) -> None:
         with pytest.raises(UsageError, match="can't be honoured: there is no ssh connection here"):
             rsh("-o", setting, "worker-0", "true")
+
+
+class TestHelp:
+    def test_help_is_the_answer_to_help(self) -> None:
+        assert reply(Wants.HELP, version="1.0") == Reply(stdout=HELP)
+
+    @pytest.mark.parametrize(
+        "word",
+        [
+            *("-n", "-s", "-v", "-h", "--namespace", "--container", "--context", "--version", "ConnectTimeout"),
+            *("ServerAliveInterval", "SendEnv", "SetEnv", "MPIRT_SHELL", "MPIRT_CONTEXT", "JOB-INDEX"),
+        ],
+    )
+    def test_help_names_what_can_be_said(self, word: str) -> None:
+        assert word in HELP
+
+    def test_help_fits_a_terminal(self) -> None:
+        assert max(map(len, HELP.splitlines())) <= 112
+
+
+class TestTheVersion:
+    def test_the_version_goes_to_stdout(self) -> None:
+        assert reply(Wants.VERSION, version="1.0") == Reply(stdout="mpirt-rsh 1.0\n")
+
+    def test_the_version_goes_where_that_of_ssh_goes(self) -> None:
+        assert reply(Wants.SSH_VERSION, version="1.0") == Reply(stderr="mpirt-rsh 1.0\n")
+
+    def test_the_version_is_that_of_the_package(self) -> None:
+        assert version() == importlib.metadata.version("mpirt")
+
+    def test_a_package_that_is_not_installed_has_none(self) -> None:
+        assert version("no-such-package") == ""

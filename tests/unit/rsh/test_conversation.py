@@ -35,10 +35,10 @@ def hears(talk: Conversation, kind: int, number: int = 0, payload: bytes = b"", 
 
 
 class TestAConnection:
-    def test_begins_with_attach(self) -> None:
+    def test_a_connection_begins_with_attach(self) -> None:
         assert Conversation().connect() == frame(keepers.ATTACH, 1, 0, u64(0, 0))
 
-    def test_has_the_number_after_the_last_ones_and_asks_for_what_is_not_written(self) -> None:
+    def test_a_connection_has_the_number_after_the_last_ones_and_asks_for_what_is_not_written(self) -> None:
         talk = connected()
         hears(talk, keepers.OUT, 0, b"abc")
         hears(talk, keepers.ERR, 0, b"de")
@@ -47,7 +47,7 @@ class TestAConnection:
         assert talk.connect() == frame(keepers.ATTACH, 2, 0, u64(3, 1))
         assert hears(talk, keepers.ERR, 1, b"ef", epoch=2) == [Output(2, b"f")]
 
-    def test_tells_what_was_written_meanwhile_so_that_it_is_not_told_again(self) -> None:
+    def test_a_connection_tells_what_was_written_meanwhile_so_that_it_is_not_told_again(self) -> None:
         talk = connected()
         talk.disconnect()
         talk.written(131072, 0)
@@ -55,7 +55,7 @@ class TestAConnection:
         assert talk.connect() == frame(keepers.ATTACH, 2, 0, u64(131072, 0))
         assert talk.written(131072 + 131071, 0) == b""
 
-    def test_says_again_what_the_keeper_may_not_have(self) -> None:
+    def test_a_connection_says_again_what_the_keeper_may_not_have(self) -> None:
         talk = connected()
         talk.control(b"S", b"K\x0a", b"K\x0c")
         talk.stdin(b"abcdef")
@@ -67,7 +67,7 @@ class TestAConnection:
         stdin = frame(keepers.STDIN, 2, 2, b"cdef") + frame(keepers.STDIN_END, 2, 6)
         assert talk.connect() == frame(keepers.ATTACH, 2, 0, u64(0, 0)) + controls + stdin
 
-    def test_says_much_stdin_in_pieces(self) -> None:
+    def test_a_connection_says_much_stdin_in_pieces(self) -> None:
         talk = Conversation()
         talk.stdin(b"a" * 32751)
         talk.stdin(b"b")
@@ -75,7 +75,7 @@ class TestAConnection:
         pieces = frame(keepers.STDIN, 1, 0, b"a" * 32751) + frame(keepers.STDIN, 1, 32751, b"b")
         assert talk.connect() == frame(keepers.ATTACH, 1, 0, u64(0, 0)) + pieces
 
-    def test_forgets_what_was_done_while_nobody_was_connected(self) -> None:
+    def test_a_connection_forgets_what_was_done_while_nobody_was_connected(self) -> None:
         talk = connected()
         talk.control(b"S")
         talk.stdin(b"abc")
@@ -84,14 +84,14 @@ class TestAConnection:
         assert hears(talk, keepers.ATTACHED, 1, b"\1" + u64(3), epoch=2) == [Attached()]
         assert talk.connect() == frame(keepers.ATTACH, 3, 0, u64(0, 0))
 
-    def test_does_not_go_on_with_half_a_frame_of_the_last(self) -> None:
+    def test_a_connection_does_not_go_on_with_half_a_frame_of_the_last(self) -> None:
         talk = connected()
         assert list(talk.receive(frame(keepers.OUT, 1, 0, b"abc")[:17])) == []
         talk.connect()
 
         assert hears(talk, keepers.OUT, 0, b"abc", epoch=2) == [Output(1, b"abc")]
 
-    def test_of_another_number_is_refused(self) -> None:
+    def test_a_connection_of_another_number_is_refused(self) -> None:
         talk = connected()
         talk.connect()
 
@@ -100,7 +100,7 @@ class TestAConnection:
 
 
 class TestWithout:
-    def test_one_nothing_is_said_and_all_of_it_waits(self) -> None:
+    def test_without_a_connection_nothing_is_said_and_all_of_it_waits(self) -> None:
         talk = connected()
         talk.disconnect()
 
@@ -149,17 +149,12 @@ class TestWhatWeSay:
         with pytest.raises(ValueError, match="there is room for 1 bytes of stdin, not 2"):
             talk.stdin(b"ab")
 
-    def test_none_is_read_after_its_end(self) -> None:
-        talk = connected()
-        talk.stdin(b"")
+    def test_none_is_read_after_its_end_or_when_the_command_has_closed_it(self) -> None:
+        ended, closed = connected(), connected()
+        ended.stdin(b"")
+        hears(closed, keepers.TAKEN, 0, b"\1")
 
-        assert talk.stdin_room == 0
-
-    def test_none_is_read_for_a_command_that_has_closed_it(self) -> None:
-        talk = connected()
-        hears(talk, keepers.TAKEN, 0, b"\1")
-
-        assert talk.stdin_room == 0
+        assert (ended.stdin_room, closed.stdin_room) == (0, 0)
 
     def test_written_output_is_acknowledged_now_and_then(self) -> None:
         talk = connected()
@@ -178,23 +173,20 @@ class TestWhatWeSay:
 
 
 class TestWhatTheKeeperSays:
-    def test_started_tells_whether_it_can_be_found_again(self) -> None:
-        assert hears(connected(), keepers.STARTED, 77, b"\1") == [Started(can_attach=True)]
-        assert hears(connected(), keepers.STARTED, 77, b"\0") == [Started(can_attach=False)]
-
-    def test_a_sign_of_life_is_one(self) -> None:
-        assert hears(connected(), keepers.ANSWER) == [Answer()]
-
-    def test_what_the_command_uses_is_told_in_seconds_and_bytes(self) -> None:
-        payload = u64(1_500_000, 2**33) + b"\x04\0\0\0"
-
-        assert hears(connected(), keepers.USED, 0, payload) == [Used(Usage(1.5, 2**33, 4))]
-
-    def test_nothing_but_zeros_is_no_usage(self) -> None:
-        assert hears(connected(), keepers.USED, 0, bytes(20)) == [Used(None)]
-
-    def test_what_could_not_be_started_is_told(self) -> None:
-        assert hears(connected(), keepers.FAILED, 2, b"no \xff") == [NotStartable("no \ufffd")]
+    @pytest.mark.parametrize(
+        ("kind", "payload", "fact"),
+        [
+            (keepers.STARTED, b"\1", Started(can_attach=True)),
+            (keepers.STARTED, b"\0", Started(can_attach=False)),
+            (keepers.ANSWER, b"", Answer()),
+            (keepers.USED, u64(1_500_000, 2**33) + b"\x04\0\0\0", Used(Usage(1.5, 2**33, 4))),
+            (keepers.USED, bytes(20), Used(None)),
+            (keepers.FAILED, b"no \xff", NotStartable("no \ufffd")),
+            (keepers.FENCED, b"", Fenced()),
+        ],
+    )
+    def test_each_frame_tells_one_fact(self, kind: int, payload: bytes, fact: Fact) -> None:
+        assert hears(connected(), kind, 77, payload) == [fact]
 
     def test_output_that_came_already_does_not_come_again(self) -> None:
         talk = connected()
@@ -209,26 +201,16 @@ class TestWhatTheKeeperSays:
             hears(connected(), keepers.OUT, 1, b"x")
 
     @pytest.mark.parametrize("kind", [keepers.OUT, keepers.ERR])
-    def test_output_beyond_what_a_keeper_keeps_is_refused_whatever_the_state(self, kind: int) -> None:
+    def test_output_beyond_what_a_keeper_keeps_is_refused_until_some_is_acknowledged(self, kind: int) -> None:
         talk = connected()
         for at in range(0, 2 * MIB, 32768):
             hears(talk, kind, at, bytes(32768))
 
-        with pytest.raises(
-            PeerError, match="the keeper sends 2097153 bytes of output beyond what was acknowledged"
-        ):
+        too_much = "the keeper sends 2097153 bytes of output beyond what was acknowledged"
+        with pytest.raises(PeerError, match=too_much):
             hears(talk, kind, 2 * MIB, b"x")
-
-    def test_acknowledged_output_makes_room_for_as_much(self) -> None:
-        talk = connected()
-        for at in range(0, 2 * MIB, 32768):
-            hears(talk, keepers.OUT, at, bytes(32768))
-        talk.written(MIB, 0)
-
-        assert hears(talk, keepers.OUT, 2 * MIB, bytes(32768)) == [Output(1, bytes(32768))]
-
-    def test_a_later_launcher_that_has_ended_the_command_is_told(self) -> None:
-        assert hears(connected(), keepers.FENCED) == [Fenced()]
+        talk.written(*((MIB, 0) if kind == keepers.OUT else (0, MIB)))
+        assert hears(talk, kind, 2 * MIB, bytes(32768)) == [Output(kind - keepers.OUT + 1, bytes(32768))]
 
     def test_the_end_is_told_once(self) -> None:
         talk = connected()

@@ -30,19 +30,19 @@ def entrance(*, attach: bool = False) -> Entrance:
 
 
 class TestTheFirstWords:
-    def test_in_the_url_hold_nothing_of_the_command(self) -> None:
+    def test_the_first_words_in_the_url_hold_nothing_of_the_command(self) -> None:
         assert BOOTSTRAP == ("/bin/sh", "-c", 'IFS= read -r mpirt && eval "$mpirt"')
 
     @pytest.mark.parametrize("attach", [False, True])
-    def test_are_the_greeting(self, attach: bool) -> None:  # noqa: FBT001
+    def test_the_first_words_are_the_greeting(self, attach: bool) -> None:  # noqa: FBT001
         assert entrance(attach=attach).greeting() == greeting(NONCE, KEEPERS, attach=attach)
 
 
 class TestAnAnswer:
-    def test_of_a_keeper_comes_with_the_first_of_its_frames(self) -> None:
+    def test_an_answer_of_a_keeper_comes_with_the_first_of_its_frames(self) -> None:
         assert entrance().receive(HERE.message + b"frames") == KeeperFound(b"frames", 4000)
 
-    def test_may_come_in_pieces_behind_what_a_runtime_complains_of(self) -> None:
+    def test_an_answer_may_come_in_pieces_behind_what_a_runtime_complains_of(self) -> None:
         way, answer = entrance(), b"warning\n" + HERE.message[1:]
 
         assert way.receive(out(answer[:15]).message) is None
@@ -50,12 +50,12 @@ class TestAnAnswer:
         assert way.receive(b"\x01") is None
         assert way.receive(out(answer[15:]).message) == KeeperFound(b"", 4000)
 
-    def test_of_a_shell_without_a_keeper_is_answered_by_one(self) -> None:
+    def test_an_answer_of_a_shell_without_a_keeper_is_answered_by_one(self) -> None:
         said = entrance(attach=True).receive(answer("HELLO amd64", nonce=NONCE).message)
 
         assert said == ToSend(upload(NONCE, KEEPERS, "amd64", attach=True))
 
-    def test_of_a_shell_that_cannot_keep_it_is_the_end_of_that(self) -> None:
+    def test_an_answer_of_a_shell_that_cannot_keep_it_is_the_end_of_that(self) -> None:
         way = entrance()
         way.receive(answer("HELLO amd64", nonce=NONCE).message)
 
@@ -66,23 +66,23 @@ class TestAnAnswer:
             "no folder in the container takes a program and may execute it; mount an emptyDir"
         )
 
-    def test_of_a_processor_that_is_not_known_is_too(self) -> None:
+    def test_an_answer_of_a_processor_that_is_not_known_is_too(self) -> None:
         found = entrance().receive(answer("HELLO none", nonce=NONCE).message)
 
         assert found == NoKeeper(NO_KEEPER.format("none"))
 
-    def test_of_a_shell_where_there_is_none_to_send_names_the_installation(self) -> None:
+    def test_an_answer_of_a_shell_where_there_is_none_to_send_names_the_installation(self) -> None:
         found = Entrance(NONCE, Keepers({})).receive(answer("HELLO amd64", nonce=NONCE).message)
 
         why = "this installation of mpirt has no keeper to send; install mpirt's wheel, or use its image"
         assert found == NoKeeper(why)
 
-    def test_that_there_is_no_session_is_for_who_asked_for_one(self) -> None:
+    def test_an_answer_that_there_is_no_session_is_for_who_asked_for_one(self) -> None:
         assert entrance(attach=True).receive(GONE.message) == NoSession(5000)
         with pytest.raises(PeerError, match="a keeper that was asked for a new session says that there is none"):
             entrance().receive(GONE.message)
 
-    def test_of_the_server_is_its_status(self) -> None:
+    def test_an_answer_of_the_server_is_its_status(self) -> None:
         assert entrance().receive(SUCCESS.message) == Succeeded()
 
 

@@ -127,7 +127,7 @@ VERDICTS = {
 
 class TestTheVerdict:
     @pytest.mark.parametrize(("known", "code", "cause"), VERDICTS.values(), ids=VERDICTS)
-    def test_it_names_what_happened(self, known: Facts, code: int, cause: str) -> None:
+    def test_the_verdict_names_what_happened(self, known: Facts, code: int, cause: str) -> None:
         assert judge(known) == Verdict(code, cause)
 
     @pytest.mark.parametrize(

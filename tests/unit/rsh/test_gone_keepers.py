@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.request.answers import Failure, ServerFailed
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.session.events import (
     Closed,
@@ -20,10 +19,7 @@ from mpirt.rsh.session.events import (
 from mpirt.rsh.session.task import Patience
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun
-from tests.unit.rsh.sessions import SUCCESS, exit_status
-
-NOT_FOUND = ServerFailed("z", Failure(500, "", "container not found", None, is_status=True))
-
+from tests.unit.rsh.sessions import NOT_FOUND, SUCCESS, exit_status
 
 RESTARTED = "the container of pod w was restarted (OOMKilled, code 137)"
 NEXT_ONE = "the container of pod w was restarted"

@@ -73,40 +73,40 @@ def pod(shell: Shell, tmp_path: Path) -> Pod:
 
 
 class TestAShell:
-    def test_becomes_the_keeper_that_it_finds_and_leaves_it_all_that_follows(self, pod: Pod) -> None:
+    def test_a_shell_becomes_the_keeper_that_it_finds_and_leaves_it_all_that_follows(self, pod: Pod) -> None:
         pod.holds_a_keeper()
 
         assert pod.hears(b"frames\n\x00\xff") == pod.found(pod.folder, b"frames\n\x00\xff")
 
-    def test_without_one_names_its_processor_and_does_what_it_is_told(self, pod: Pod) -> None:
+    def test_a_shell_without_one_names_its_processor_and_does_what_it_is_told(self, pod: Pod) -> None:
         assert pod.hears(b"echo on; exit 3\n") == (3, b"on\n", HELLO)
 
-    def test_looks_for_no_other_file_than_the_one_that_can_be_sent(self, pod: Pod) -> None:
+    def test_a_shell_looks_for_no_other_file_than_the_one_that_can_be_sent(self, pod: Pod) -> None:
         pod.holds_a_keeper()
 
         assert pod.hears(b"exit 3\n", keepers=Keepers({ARCH: b"another"})) == (3, b"", HELLO)
         assert pod.hears(b"exit 3\n", keepers=Keepers({"other": b"another"})) == (3, b"", HELLO)
 
-    def test_does_not_become_a_keeper_that_does_not_run_here(self, shell: Shell, tmp_path: Path) -> None:
+    def test_a_shell_does_not_become_a_keeper_that_does_not_run_here(self, shell: Shell, tmp_path: Path) -> None:
         pod = Pod(shell, tmp_path, probed=1)
         pod.holds_a_keeper()
 
         assert pod.hears(b"exit 3\n") == (3, b"", HELLO)
 
-    def test_does_not_trust_a_link(self, pod: Pod, tmp_path: Path) -> None:
+    def test_a_shell_does_not_trust_a_link(self, pod: Pod, tmp_path: Path) -> None:
         pod.holds_a_keeper(tmp_path / "elsewhere")
         pod.folder.symlink_to(tmp_path / "elsewhere")
 
         assert pod.hears(b"exit 3\n") == (3, b"", HELLO)
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a folder to another user")
-    def test_does_not_trust_a_folder_of_another_owner(self, pod: Pod) -> None:
+    def test_a_shell_does_not_trust_a_folder_of_another_owner(self, pod: Pod) -> None:
         pod.holds_a_keeper()
         os.chown(pod.folder, 12345, 12345)
 
         assert pod.hears(b"exit 3\n") == (3, b"", HELLO)
 
-    def test_asks_a_keeper_for_the_session_that_there_is_already(self, pod: Pod) -> None:
+    def test_a_shell_asks_a_keeper_for_the_session_that_there_is_already(self, pod: Pod) -> None:
         pod.holds_a_keeper()
         line = greeting(NONCE, pod.keepers, attach=True)
 
@@ -126,7 +126,7 @@ CPUS = {
 
 class TestTheProcessor:
     @pytest.mark.parametrize("arch", CPUS)
-    def test_is_named_as_kubernetes_does(self, shell: Shell, tmp_path: Path, arch: str) -> None:
+    def test_the_processor_is_named_as_kubernetes_does(self, shell: Shell, tmp_path: Path, arch: str) -> None:
         (tmp_path / "cpuinfo").write_text(CPUS[arch], encoding="utf-8")
         line = greeting(NONCE, Keepers({})).replace(b"/proc/cpuinfo", bytes(tmp_path / "cpuinfo"))
 
@@ -136,12 +136,12 @@ class TestTheProcessor:
 
         assert (done.returncode, done.stderr.decode()) == (3, f"\x01mpirt-{NONCE} HELLO {arch}\n")
 
-    def test_is_one_of_those_that_keepers_are_built_for(self) -> None:
+    def test_the_processor_is_one_of_those_that_keepers_are_built_for(self) -> None:
         assert set(CPUS) == {*mpirt.keeper.ARCHITECTURES, "none"}
 
 
 class TestAnUpload:
-    def test_becomes_a_keeper_and_is_found_the_next_time(self, pod: Pod) -> None:
+    def test_an_upload_becomes_a_keeper_and_is_found_the_next_time(self, pod: Pod) -> None:
         code, said, complained = pod.hears(pod.upload(), b"frames")
         assert (code, said, complained) == (*pod.found(pod.folder, b"frames")[:2], HELLO)
 
@@ -150,12 +150,12 @@ class TestAnUpload:
         assert [path.stat().st_mode & 0o777 for path in (pod.folder, pod.folder / "keeper")] == [0o700, 0o700]
         assert pod.hears() == pod.found(pod.folder)
 
-    def test_asks_for_the_session_that_there_is_already_where_that_is_meant(self, pod: Pod) -> None:
+    def test_an_upload_asks_for_the_session_that_there_is_already_where_that_is_meant(self, pod: Pod) -> None:
         _, said, _ = pod.hears(upload(NONCE, pod.keepers, ARCH, attach=True))
 
         assert said == pod.found(pod.folder, verb="attach")[1]
 
-    def test_that_cannot_be_executed_anywhere_says_so_and_leaves_nothing(
+    def test_an_upload_that_cannot_be_executed_anywhere_says_so_and_leaves_nothing(
         self, shell: Shell, tmp_path: Path
     ) -> None:
         pod = Pod(shell, tmp_path, probed=1)
@@ -169,7 +169,9 @@ class TestAnUpload:
         assert [list(folder.glob(pod.name)) for folder in (pod.tmpdir, Path("/tmp"), Path("/var/tmp"))] == [[]] * 3
 
     @pytest.mark.parametrize("place", ["link", "owner", "file"])
-    def test_goes_elsewhere_where_its_folder_is_not_its_own(self, pod: Pod, tmp_path: Path, place: str) -> None:
+    def test_an_upload_goes_elsewhere_where_its_folder_is_not_its_own(
+        self, pod: Pod, tmp_path: Path, place: str
+    ) -> None:
         if place == "file":
             pod.folder.write_text("")
         elif place == "link":
@@ -185,7 +187,7 @@ class TestAnUpload:
         finally:
             shutil.rmtree(Path("/tmp") / pod.name, ignore_errors=True)
 
-    def test_of_the_real_keeper_arrives_byte_for_byte(self, pod: Pod) -> None:
+    def test_an_upload_of_the_real_keeper_arrives_byte_for_byte(self, pod: Pod) -> None:
         program = mpirt.keeper.read(ARCH)
         if program is None:
             pytest.skip("this installation has no keeper: make programs")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.request.answers import Failure, ServerFailed
 from mpirt.rsh.session.events import (
     ApiAnswers,
     Dial,
@@ -14,17 +13,13 @@ from mpirt.rsh.session.events import (
     NotOpened,
     Say,
     Send,
-    Signalled,
     StdinRead,
     WatchPod,
     Written,
 )
 from mpirt.rsh.session.machine import State
 from tests.unit.rsh.keepers import HeldRun
-from tests.unit.rsh.sessions import exit_status
-
-TERM = Signalled("TERM", 15)
-DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
+from tests.unit.rsh.sessions import DIALING, TERM, exit_status
 
 
 class TestOneConnection:
@@ -49,7 +44,7 @@ class TestOneConnection:
 
         assert run.finish == Finish(137)
 
-    def test_who_has_the_end_waits_for_the_connections_own_for_a_moment_only(self) -> None:
+    def test_the_end_of_the_connection_is_waited_for_for_a_moment_only(self) -> None:
         run = HeldRun().begin()
         run.keeper.ends(0)
         run.carry()
@@ -165,7 +160,7 @@ class TestOneConnection:
 class TestOutputThatIsNotRead:
     """Too much of it waits for slow readers."""
 
-    def test_makes_no_silence(self) -> None:
+    def test_unread_output_makes_no_silence(self) -> None:
         run = HeldRun().begin()
         run.feed(Listening(listening=False))
 
@@ -174,7 +169,7 @@ class TestOutputThatIsNotRead:
         assert run.session.state is State.RUNNING
         assert (run.count(LookAtPod), run.count(Dial)) == (0, 1)
 
-    def test_keeps_the_keeper_in_the_knowledge_that_somebody_is_there(self) -> None:
+    def test_unread_output_does_not_stop_the_signs_of_life_to_the_keeper(self) -> None:
         run = HeldRun().begin()
         run.carry()
         run.feed(Listening(listening=False))
@@ -184,7 +179,7 @@ class TestOutputThatIsNotRead:
 
         assert run.count(Send) - before == 4
 
-    def test_counts_as_silence_again_once_it_is_read(self) -> None:
+    def test_unread_output_counts_as_silence_again_once_it_is_read(self) -> None:
         run = HeldRun().begin()
         run.feed(Listening(listening=False))
         run.after(100.0)
@@ -196,7 +191,7 @@ class TestOutputThatIsNotRead:
 
         assert run.session.state is State.DETACHED
 
-    def test_says_nothing_of_a_connection_that_is_lost(self) -> None:
+    def test_unread_output_says_nothing_of_a_connection_that_is_lost(self) -> None:
         run = HeldRun().begin()
         run.feed(Listening(listening=False))
         run.cut()

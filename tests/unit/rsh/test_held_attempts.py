@@ -6,7 +6,7 @@ import pytest
 
 from mpirt.errors import ExitCode
 from mpirt.kubeapi.access.credentials import PluginFailed
-from mpirt.kubeapi.request.answers import Failure, ProtocolRefused, ServerFailed
+from mpirt.kubeapi.request.answers import Failure, ProtocolRefused
 from mpirt.rsh.protocol.entrance import Keepers, greeting, upload
 from mpirt.rsh.session.events import (
     ApiAnswers,
@@ -28,9 +28,8 @@ from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.task import Holding
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun, keeper_line
-from tests.unit.rsh.sessions import FIRST, SUCCESS, V4, V5, Run, err, failure_status, no_keeper, out
+from tests.unit.rsh.sessions import DIALING, FIRST, SUCCESS, V4, V5, Run, err, failure_status, no_keeper, out
 
-DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
 NO_V4 = ProtocolRefused("v4", Failure(403, "", "", None, is_status=False))
 KEEPERS = Keepers({"amd64": b"program"})
 
@@ -49,7 +48,7 @@ def dialled(run: Run) -> list[str]:
 
 class TestAnAttempt:
     @pytest.mark.parametrize("end", [Closed("reset"), SUCCESS, failure_status("lost"), no_keeper()])
-    def test_that_ends_without_the_keepers_word_is_made_again(self, end: Closed | Received) -> None:
+    def test_an_attempt_that_ends_without_the_keepers_word_is_made_again(self, end: Closed | Received) -> None:
         run = redialled()
         run.feed(end)
         assert run.session.state is State.DETACHED
@@ -59,7 +58,7 @@ class TestAnAttempt:
 
         assert run.count(Dial) == 3
 
-    def test_that_is_not_answered_within_ten_seconds_is_made_again(self) -> None:
+    def test_an_attempt_that_is_not_answered_within_ten_seconds_is_made_again(self) -> None:
         run = redialled()
         run.after(9.9)
         assert run.count(HangUp) == 1
@@ -69,7 +68,7 @@ class TestAnAttempt:
         run.after(3.0)
         assert run.count(Dial) == 3
 
-    def test_that_finds_a_shell_without_the_program_sends_it_again(self) -> None:
+    def test_an_attempt_that_finds_a_shell_without_the_program_sends_it_again(self) -> None:
         run = Run(holding=Holding(KEEPERS)).open()
         run.feed(out(keeper_line()), Closed("reset"))
         run.after(0.3)
@@ -81,7 +80,7 @@ class TestAnAttempt:
             FIRST, KEEPERS, "amd64", attach=True
         )
 
-    def test_that_is_refused_for_its_protocol_is_made_with_the_other_one(self) -> None:
+    def test_an_attempt_that_is_refused_for_its_protocol_is_made_with_the_other_one(self) -> None:
         run = HeldRun().begin()
         run.cut()
         for _ in range(2):
@@ -90,7 +89,7 @@ class TestAnAttempt:
 
         assert dialled(run) == [V4, V4, V5, V4]
 
-    def test_that_a_node_refuses_shows_that_the_api_server_answers(self) -> None:
+    def test_an_attempt_that_a_node_refuses_shows_that_the_api_server_answers(self) -> None:
         run = HeldRun.lost()
         while run.finish is None and run.now < 60:
             run.until_dialled(NotOpened(DIALING))
@@ -118,14 +117,14 @@ class TestTheNode:
             pytest.param((Opened(V4), CLOSED), id="nothing"),
         ],
     )
-    def test_is_not_lost_because_connections_end_after(self, how: tuple[Event, ...]) -> None:
+    def test_a_node_is_not_lost_because_connections_end_after(self, how: tuple[Event, ...]) -> None:
         run = HeldRun.lost()
 
         attempts_that_end(run, *how, until=150.0)
 
         assert run.finish is None
 
-    def test_is_not_lost_by_one_failure_after_connections_that_ended(self) -> None:
+    def test_a_node_is_not_lost_by_one_failure_after_connections_that_ended(self) -> None:
         run = HeldRun.lost()
         attempts_that_end(run, Opened(V4), CLOSED, until=30.0)
         begun = run.now
@@ -136,7 +135,7 @@ class TestTheNode:
 
         assert run.code == ExitCode.NODE_LOST
 
-    def test_is_not_silent_while_its_output_is_not_read(self) -> None:
+    def test_a_node_is_not_silent_while_its_output_is_not_read(self) -> None:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY), Listening(listening=False))
         run.after(60.0)
@@ -146,7 +145,7 @@ class TestTheNode:
 
         assert run.finish is None
 
-    def test_that_has_answered_has_its_whole_patience_again(self) -> None:
+    def test_a_node_that_has_answered_has_its_whole_patience_again(self) -> None:
         run = HeldRun.lost()
         attempts_that_end(run, NotOpened(DIALING), until=12.0)
         run.until_dialled(Opened(V4), WORD)
@@ -159,7 +158,7 @@ class TestTheNode:
 
         assert run.code == ExitCode.NODE_LOST
 
-    def test_that_has_answered_and_then_says_nothing_has_answered(self) -> None:
+    def test_a_node_that_has_answered_and_then_says_nothing_has_answered(self) -> None:
         run = HeldRun.lost()
         attempts_that_end(run, NotOpened(DIALING), until=12.0)
         run.until_dialled(Opened(V4), err(b"a complaint"))
@@ -167,7 +166,7 @@ class TestTheNode:
 
         assert run.finish is None
 
-    def test_is_lost_in_its_patience_though_a_connection_ends_in_between(self) -> None:
+    def test_a_node_is_lost_in_its_patience_though_a_connection_ends_in_between(self) -> None:
         run = HeldRun.lost()
         attempts_that_end(run, NotOpened(DIALING), until=10.0)
         attempts_that_end(run, Opened(V4), CLOSED, until=run.now + 0.1)
@@ -177,7 +176,7 @@ class TestTheNode:
 
 
 class TestCredentials:
-    def test_have_what_is_left_of_the_lease(self) -> None:
+    def test_credentials_have_what_is_left_of_the_lease(self) -> None:
         run = HeldRun().begin()
         run.cut()
         (first,) = (action for action in run.after(0.25) if isinstance(action, Dial))
@@ -215,7 +214,7 @@ class TestWhatComesBesides:
 
 
 class TestAnEnd:
-    def test_by_a_broken_stdin_is_never_a_success(self) -> None:
+    def test_an_end_by_a_broken_stdin_is_never_a_success(self) -> None:
         run = HeldRun(has_stdin=True).begin()
         run.meets(StdinBroken("input/output error"))
         run.ends(0)
@@ -225,7 +224,7 @@ class TestAnEnd:
         )
         assert run.finish == Finish(ExitCode.UNKNOWN_END, line)
 
-    def test_that_was_asked_for_before_the_command_was_started_comes_after_that(self) -> None:
+    def test_an_end_that_was_asked_for_before_the_command_was_started_comes_after_that(self) -> None:
         run = HeldRun()
         run.until_dialled()
         run.connect(breaks_after=1)

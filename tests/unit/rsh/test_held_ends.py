@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.request.answers import Failure, ServerFailed
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.session.events import (
     ApiAnswers,
@@ -25,24 +24,28 @@ from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.task import Grace
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import END, LEASE, SIGNAL, HeldRun
-from tests.unit.rsh.sessions import SUCCESS, exit_status
+from tests.unit.rsh.sessions import DIALING, HUP, INT, NOT_FOUND, SUCCESS, TERM, USR1, exit_status
 
-TERM, INT, USR1, HUP = Signalled("TERM", 15), Signalled("INT", 2), Signalled("USR1", 10), Signalled("HUP", 1)
-DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
-NOT_FOUND = ServerFailed("z", Failure(500, "", "container not found", None, is_status=True))
 END_BY_TERM = b"E\x0f" + (3000).to_bytes(4, "little")
 KILL_NOW = b"E\x09" + bytes(4)
 CONTINUE = b"K\x12"
 
 
+END_BY_HUP, END_BY_INT = b"E\x01" + END_BY_TERM[2:], b"E\x02" + END_BY_TERM[2:]
+# fmt: off
+CONTROLS: dict[str, tuple[tuple[Event, ...], list[bytes]]] = {
+    "a signal that announces something": ((USR1,), [b"K\x0a"]),
+    "a second signal hurries": ((TERM, INT), [END_BY_TERM, KILL_NOW]),
+    "a signal after a HUP is the first": ((HUP, TERM), [END_BY_HUP, END_BY_TERM]),
+    "and the next one hurries": ((HUP, TERM, TERM), [END_BY_HUP, END_BY_TERM, KILL_NOW]),
+    "a HUP between two of them does not": ((INT, HUP, INT), [END_BY_INT, CONTINUE, KILL_NOW]),
+    "nor does a stdin that breaks then": ((TERM, StdinBroken("input/output error")), [END_BY_TERM]),
+    "nor a stdout that is lost to the same signal": ((INT, StdoutBroken()), [END_BY_INT]),
+}
+# fmt: on
+
+
 class TestSignals:
-    def test_a_signal_that_announces_something_goes_to_the_command(self) -> None:
-        run = HeldRun().begin()
-        run.meets(USR1)
-
-        assert run.keeper.controls[1:] == [b"K\x0a"]
-        assert run.session.state is State.RUNNING
-
     def test_term_ends_it_and_its_own_code_counts(self) -> None:
         run = HeldRun().begin()
         run.meets(TERM)
@@ -54,11 +57,12 @@ class TestSignals:
         assert run.finish == Finish(5)
         assert run.written(1) == b"bye"
 
-    def test_a_second_signal_hurries(self) -> None:
-        run = HeldRun().begin()
-        run.meets(TERM, INT)
+    @pytest.mark.parametrize(("events", "controls"), CONTROLS.values(), ids=CONTROLS)
+    def test_what_happens_here_reaches_the_command(self, events: tuple[Event, ...], controls: list[bytes]) -> None:
+        run = HeldRun(has_stdin=True).begin()
+        run.meets(*events)
 
-        assert run.keeper.controls[1:] == [END_BY_TERM, KILL_NOW]
+        assert run.keeper.controls[1:] == controls
 
     @pytest.mark.parametrize(
         ("before", "grace"),
@@ -104,26 +108,6 @@ class TestSignals:
 
         assert run.keeper.controls[1:] == [CONTINUE, b"K\x0a"]
 
-    def test_a_signal_after_a_hup_is_the_first(self) -> None:
-        run = HeldRun().begin()
-        run.meets(HUP, TERM)
-        assert run.keeper.controls[1:] == [b"E\x01" + (3000).to_bytes(4, "little"), END_BY_TERM]
-
-        run.meets(TERM)
-        assert run.keeper.controls[3:] == [KILL_NOW]
-
-    def test_a_signal_that_comes_twice_hurries_though_a_hup_came_in_between(self) -> None:
-        run = HeldRun().begin()
-        run.meets(INT, HUP, INT)
-
-        assert run.keeper.controls[1:] == [b"E\x02" + (3000).to_bytes(4, "little"), CONTINUE, KILL_NOW]
-
-    def test_a_stdin_that_breaks_while_it_is_ended_changes_nothing(self) -> None:
-        run = HeldRun(has_stdin=True).begin()
-        run.meets(TERM, StdinBroken("input/output error"))
-
-        assert run.keeper.controls[1:] == [END_BY_TERM]
-
     def test_a_lost_stdout_ends_it(self) -> None:
         run = HeldRun().begin()
         run.meets(StdoutBroken())
@@ -141,12 +125,6 @@ class TestSignals:
         line = "the output of pod w can't be written: no space left on device; the command ended with 143"
         assert run.finish == Finish(ExitCode.UNKNOWN_END, line)
 
-    def test_a_stdout_that_is_lost_to_the_same_signal_does_not_hurry(self) -> None:
-        run = HeldRun().begin()
-        run.meets(INT, StdoutBroken())
-
-        assert run.keeper.controls[1:] == [b"E\x02" + (3000).to_bytes(4, "little")]
-
     def test_one_that_never_reports_is_left_after_its_grace(self) -> None:
         run = HeldRun().begin()
         run.meets(TERM)
@@ -159,7 +137,9 @@ class TestSignals:
 
 
 class TestASignalWithoutAConnection:
-    def test_is_over_with_the_container_and_does_not_wait_for_its_grace(self) -> None:
+    def test_a_signal_without_a_connection_is_over_with_the_container_whatever_its_grace(
+        self,
+    ) -> None:
         run = HeldRun(grace=Grace(60.0)).begin()
         run.meets(PodSeen(pods.HEALTHY), TERM)
         run.feed(PodSeen(pods.DELETING), exit_status(137))
@@ -167,7 +147,7 @@ class TestASignalWithoutAConnection:
 
         assert run.finish == Finish(143, "pod w is being deleted")
 
-    def test_is_over_with_the_patience_for_the_node(self) -> None:
+    def test_a_signal_without_a_connection_is_over_with_the_patience_for_the_node(self) -> None:
         run = HeldRun.lost(grace=Grace(60.0))
         run.until_dialled(ApiAnswers(), NotOpened(DIALING), TERM, PodSeen(pods.DELETING))
         run.after(25.0)
@@ -175,7 +155,7 @@ class TestASignalWithoutAConnection:
         line = "pod w is out of reach; its command ends there within 180 s"
         assert run.finish == Finish(143, line)
 
-    def test_names_a_keeper_that_is_gone(self) -> None:
+    def test_a_signal_without_a_connection_names_a_keeper_that_is_gone(self) -> None:
         run = HeldRun.lost()
         run.finds_nobody()
         run.feed(TERM)
@@ -185,40 +165,41 @@ class TestASignalWithoutAConnection:
         assert run.finish == Finish(143, line)
 
 
-class TestACommandThatSomebodyEnded:
+NO_LEASE = "the command in pod w was ended there: it had no connection for its lease of 180 s"
+SIGNALLED = "something in pod w has signalled the command's keeper"
+
+
+class TestACommandThatWasEnded:
     """Its 0 is no success: a program that is told to end may well end with it."""
 
-    @pytest.mark.parametrize("code", [0, 143])
-    def test_for_its_lease_was_over_is_lost(self, code: int) -> None:
+    @pytest.mark.parametrize(
+        ("by", "code", "ours", "why"),
+        [
+            (LEASE, 0, ExitCode.CONNECTION_LOST, NO_LEASE),
+            (LEASE, 143, ExitCode.CONNECTION_LOST, NO_LEASE),
+            (SIGNAL, 0, ExitCode.UNKNOWN_END, SIGNALLED),
+            (SIGNAL, 143, 143, SIGNALLED),
+        ],
+    )
+    def test_a_command_that_was_ended_by_something_else_has_no_success(
+        self, by: int, code: int, ours: int, why: str
+    ) -> None:
         run = HeldRun().begin()
         run.reconnect()
-        run.ends(code, by=LEASE)
+        run.ends(code, by=by)
 
-        line = (
-            "the command in pod w was ended there: it had no connection for its lease of 180 s; "
-            f"the command ended with {code}"
-        )
-        assert run.finish == Finish(ExitCode.CONNECTION_LOST, line)
+        assert run.finish == Finish(ours, f"{why}; the command ended with {code}")
 
-    def test_for_its_lease_was_over_is_lost_though_a_signal_came_then(self) -> None:
+    def test_a_command_that_was_ended_by_its_lease_is_lost_though_a_signal_came_then(self) -> None:
         run = HeldRun().begin()
         run.cut()
         run.feed(TERM)
-        run.until_dialled()
-        run.connect()
+        run.reconnect()
         run.ends(0, by=LEASE)
 
         assert run.code == ExitCode.CONNECTION_LOST
 
-    @pytest.mark.parametrize(("code", "ours"), [(0, ExitCode.UNKNOWN_END), (143, 143)])
-    def test_by_a_signal_to_its_keeper_has_its_own_code_unless_that_is_0(self, code: int, ours: int) -> None:
-        run = HeldRun().begin()
-        run.ends(code, by=SIGNAL)
-
-        line = f"something in pod w has signalled the command's keeper; the command ended with {code}"
-        assert run.finish == Finish(ours, line)
-
-    def test_for_a_reason_that_was_lost_with_a_switchboard_is_not_known(self) -> None:
+    def test_a_command_that_was_ended_for_a_reason_that_was_lost_with_a_switchboard_is_not_known(self) -> None:
         run = HeldRun().begin()
         run.meets(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING))
         run.is_killed()
@@ -231,14 +212,14 @@ class TestACommandThatSomebodyEnded:
         )
         assert run.finish == Finish(ExitCode.UNKNOWN_END, line)
 
-    def test_as_a_signal_to_us_asked_has_its_own_code(self) -> None:
+    def test_a_command_that_was_ended_by_a_signal_to_us_has_its_own_code(self) -> None:
         run = HeldRun().begin()
         run.meets(TERM)
         run.ends(0, by=END)
 
         assert run.finish == Finish(0)
 
-    def test_by_a_later_launcher_is_told(self) -> None:
+    def test_a_command_that_was_ended_by_a_later_launcher_says_so(self) -> None:
         run = HeldRun().begin()
         run.keeper.is_fenced()
         run.carry()
@@ -246,7 +227,7 @@ class TestACommandThatSomebodyEnded:
         line = "the command in pod w was ended by a later launcher of its job (MPIRT_FENCE)"
         assert run.finish == Finish(ExitCode.CONNECTION_LOST, line)
 
-    def test_by_a_later_launcher_after_its_end_has_its_own_code(self) -> None:
+    def test_a_command_that_was_ended_by_a_later_launcher_after_its_end_has_its_own_code(self) -> None:
         run = HeldRun().begin()
         run.keeper.ends(7)
         run.keeper.is_fenced()
@@ -267,7 +248,9 @@ class TestACommandThatWasKilled:
         ],
         ids=["deleted", "replaced", "being deleted", "restarted"],
     )
-    def test_with_its_bridge_may_have_died_with_its_pod(self, news: Event, code: int, why: str) -> None:
+    def test_a_command_that_was_killed_with_its_bridge_may_have_died_with_its_pod(
+        self, news: Event, code: int, why: str
+    ) -> None:
         """Its keeper was the last to be killed, and had time for its report."""
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY))
@@ -284,7 +267,7 @@ class TestACommandThatWasKilled:
         assert run.finish.line.startswith(why)
         assert run.finish.line.endswith("; the command ended with 137")
 
-    def test_with_its_bridge_in_a_pod_that_lives_has_its_own_code(self) -> None:
+    def test_a_command_that_was_killed_with_its_bridge_in_a_pod_that_lives_has_its_own_code(self) -> None:
         run = HeldRun().begin()
         run.keeper.ends(9, signal=True)
         run.carry()
@@ -294,7 +277,7 @@ class TestACommandThatWasKilled:
         assert run.finish == Finish(137)
 
     @pytest.mark.parametrize("status", [SUCCESS, exit_status(0)], ids=["success", "code 0"])
-    def test_alone_has_its_own_code_at_once(self, status: Received) -> None:
+    def test_a_command_that_was_killed_alone_has_its_own_code_at_once(self, status: Received) -> None:
         run = HeldRun().begin()
         run.keeper.ends(9, signal=True)
         run.carry()
@@ -305,7 +288,7 @@ class TestACommandThatWasKilled:
 
 class TestThePod:
     @pytest.mark.parametrize("pod", [pods.REPLACED, pods.RESTARTED], ids=["another pod", "another container"])
-    def test_that_is_newer_than_the_command_is_its_own_whatever_was_told_before(self, pod: Pod) -> None:
+    def test_a_pod_that_is_newer_than_the_command_is_its_own_whatever_was_told_before(self, pod: Pod) -> None:
         """The watch was dead when the command was started."""
         run = HeldRun.lost()
         run.feed(PodSeen(pod, is_first=True))
@@ -317,7 +300,7 @@ class TestThePod:
 
         assert run.finish is None
 
-    def test_that_was_watched_before_the_command_is_followed_anew(self) -> None:
+    def test_a_pod_that_was_watched_before_the_command_is_followed_anew(self) -> None:
         """What was told then may be older than the command."""
         run = HeldRun()
         run.until_dialled(NotOpened(NOT_FOUND))
@@ -377,4 +360,4 @@ class TestThePod:
         run = HeldRun().begin()
         run.after(1.0)
 
-        assert LookAtPod(anew=True) in run.after(5.0)
+        assert LookAtPod() in run.after(5.0)

@@ -93,69 +93,51 @@ class TestWhatIsAsked:
         assert questions(host) == (Question(fields=f"status.podIP={address}"), Question(fields=LIVING))
 
 
-class TestWhoMatches:
-    def test_the_pod_with_the_jobs_index(self) -> None:
-        pods = [candidate("train-0-x", job="train", index="0"), candidate("train-1-x", job="train", index="1")]
-
-        assert choose("train-1", pods) == "train-1-x"
-
-    def test_an_older_kubernetes_notes_the_index(self) -> None:
-        pods = [candidate("train-0-x", job="train", noted="0"), candidate("train-1-x", job="train", noted="1")]
-
-        assert choose("train-1", pods) == "train-1-x"
-
-    def test_a_still_older_one_has_a_label_without_a_prefix(self) -> None:
-        old = body("train-1-x", noted="1")
-        old["metadata"]["labels"] = {"job-name": "train"}  # type: ignore[index]  # as body() makes it
-
-        assert choose("train-1", [read_candidate(old)]) == "train-1-x"
-
-    def test_a_job_of_which_only_the_name_or_the_index_is_right_is_another(self) -> None:
-        pods = [candidate("a", job="train", index="2"), candidate("b", job="other", index="1")]
-
-        assert choose("train-1", pods) == ""
-
-    def test_else_the_pod_with_that_host_name(self) -> None:
-        pods = [candidate("a", hostname="master", subdomain="one"), candidate("b", hostname="worker")]
-
-        assert choose("master", pods) == "a"
-
-    def test_a_service_tells_host_names_apart(self) -> None:
-        pods = [candidate(name, hostname="master", subdomain=name) for name in ("one", "two")]
-
-        assert choose("master", pods, service="two") == "two"
-        assert choose("master", pods, service="three") == ""
-
-    def test_the_jobs_index_goes_before_a_host_name(self) -> None:
-        pods = [candidate("a", hostname="train-1"), candidate("b", job="train", index="1")]
-
-        assert choose("train-1", pods) == "b"
-
-    @pytest.mark.parametrize("host", ["fd00::7", "FD00:0:0::7", "10.0.0.7"])
-    def test_a_pod_by_any_of_its_addresses(self, host: str) -> None:
-        pods = [candidate("a", addresses=("10.0.0.8",)), candidate("b", addresses=("10.0.0.7", ":", "fd00::7"))]
-
-        assert choose(host, pods) == "b"
-
-    def test_a_pod_that_tells_one_address_only(self) -> None:
-        pod = body("a")
-        pod["status"] = {"phase": "Running", "podIP": "10.0.0.7"}
-
-        assert choose("10.0.0.7", [read_candidate(pod)]) == "a"
-
-    def test_nobody_has_an_address_that_is_empty(self) -> None:
-        assert choose("10.0.0.7", [candidate("a", addresses=())]) == ""
+def old_style() -> JsonObject:
+    """A pod of a Job as Kubernetes up to 1.26 labels it."""
+    old = body("train-1-x", noted="1")
+    old["metadata"]["labels"] = {"job-name": "train"}  # type: ignore[index]  # as body() makes it
+    return old
 
 
-class TestWhoIsAlive:
-    @pytest.mark.parametrize("dead", [{"phase": "Failed"}, {"phase": "Succeeded"}, {"deleting": True}])
-    def test_pods_that_ended_or_are_being_deleted_do_not_count(self, dead: dict[str, Any]) -> None:
-        pods = [candidate("old", job="train", index="0", **dead), candidate("new", job="train", index="0")]
+ONE, TWO = (body(name, hostname="master", subdomain=name) for name in ("one", "two"))
+FOUR = body("four", addresses=("10.0.0.8",))
+DUAL = body("dual", addresses=("10.0.0.7", ":", "fd00::7"))
+# fmt: off
+MATCHES: dict[str, tuple[str, str, list[JsonObject], str]] = {
+    "the pod with the job's index":
+        ("train-1", "", [body("a", job="train", index="0"), body("b", job="train", index="1")], "b"),
+    "an older Kubernetes notes the index":
+        ("train-1", "", [body("a", job="train", noted="0"), body("b", job="train", noted="1")], "b"),
+    "a still older one has a label without a prefix": ("train-1", "", [old_style()], "train-1-x"),
+    "only the name or the index is right":
+        ("train-1", "", [body("a", job="train", index="2"), body("b", job="other", index="1")], ""),
+    "else the pod with that host name":
+        ("master", "", [ONE, body("b", hostname="worker")], "one"),
+    "a service tells host names apart": ("master", "two", [ONE, TWO], "two"),
+    "a service that none has": ("master", "three", [ONE, TWO], ""),
+    "the job's index goes before a host name":
+        ("train-1", "", [body("a", hostname="train-1"), body("b", job="train", index="1")], "b"),
+    "any of its addresses": ("fd00::7", "", [FOUR, DUAL], "dual"),
+    "an address in another form": ("FD00:0:0::7", "", [FOUR, DUAL], "dual"),
+    "its first address": ("10.0.0.7", "", [FOUR, DUAL], "dual"),
+    "the only address that it tells":
+        ("10.0.0.7", "", [{**body("a"), "status": {"phase": "Running", "podIP": "10.0.0.7"}}], "a"),
+    "an address that is empty is none": ("10.0.0.7", "", [body("a", addresses=())], ""),
+    **{f"not one that is {dead}":
+       ("train-0", "", [body("old", job="train", index="0", **dead), body("new", job="train", index="0")], "new")
+       for dead in ({"phase": "Failed"}, {"phase": "Succeeded"}, {"deleting": True})},
+    "one that begins": ("train-0", "", [body("a", job="train", index="0", phase="Pending")], "a"),
+}
+# fmt: on
 
-        assert choose("train-0", pods) == "new"
 
-    def test_one_that_begins_counts(self) -> None:
-        assert choose("train-0", [candidate("a", job="train", index="0", phase="Pending")]) == "a"
+class TestTheChoice:
+    @pytest.mark.parametrize(("host", "service", "found", "name"), MATCHES.values(), ids=MATCHES)
+    def test_the_pod_is_chosen_that_is_meant(
+        self, host: str, service: str, found: list[JsonObject], name: str
+    ) -> None:
+        assert choose(host, [read_candidate(pod) for pod in found], service=service) == name
 
     def test_of_several_none_is_chosen(self) -> None:
         pods = [candidate(name, hostname="master") for name in ("b", "a")]
@@ -172,8 +154,14 @@ class TestWhoIsAlive:
             choose("10.0.0.7", pods)
 
 
+DEAD = (
+    'no pod in namespace "ml" that lives has the host name train-0: '
+    "train-0-a is being deleted, train-0-b is Failed"
+)
+
+
 class TestALookUp:
-    def test_ends_with_the_first_answer_that_names_a_pod(self) -> None:
+    def test_a_look_up_ends_with_the_first_answer_that_names_a_pod(self) -> None:
         found, lists = find("train-0", [body("train-0-x", job="train", index="0")])
 
         assert found == "train-0-x"
@@ -181,39 +169,35 @@ class TestALookUp:
             ("batch.kubernetes.io/job-name=train,batch.kubernetes.io/job-completion-index=0", "")
         ]
 
-    def test_goes_on_with_all_that_live(self) -> None:
+    def test_a_look_up_goes_on_with_all_that_live(self) -> None:
         found, lists = find("train-0", [], [body("a"), body("b", hostname="train-0", subdomain="s")], service="s")
 
         assert found == "b"
         assert lists.asked[1:] == [("", LIVING)]
 
-    def test_that_finds_nobody_says_so(self) -> None:
+    @pytest.mark.parametrize(
+        ("host", "first", "line"),
+        [
+            ("train-0", [], 'no pod in namespace "ml" has the host name train-0'),
+            ("10.0.0.9", [], 'no pod in namespace "ml" has the address 10.0.0.9'),
+            (
+                "train-0",
+                [
+                    body("train-0-b", job="train", index="0", phase="Failed"),
+                    body("train-0-a", job="train", index="0", deleting=True),
+                ],
+                DEAD,
+            ),
+        ],
+        ids=["a host name", "an address", "only dead pods have it"],
+    )
+    def test_a_look_up_that_finds_no_pod_says_so(self, host: str, first: list[JsonObject], line: str) -> None:
         with pytest.raises(NoPod) as caught:
-            find("train-0", [], [body("a")])
+            find(host, first, [body("a")])
 
-        assert str(caught.value) == 'no pod in namespace "ml" has the host name train-0'
+        assert str(caught.value) == line
 
-    def test_by_address_that_finds_nobody_says_so(self) -> None:
-        with pytest.raises(NoPod) as caught:
-            find("10.0.0.9", [], [body("a")])
-
-        assert str(caught.value) == 'no pod in namespace "ml" has the address 10.0.0.9'
-
-    def test_that_finds_only_the_dead_names_them(self) -> None:
-        dead = [
-            body("train-0-b", job="train", index="0", phase="Failed"),
-            body("train-0-a", job="train", index="0", deleting=True),
-        ]
-
-        with pytest.raises(NoPod) as caught:
-            find("train-0", dead, [])
-
-        assert str(caught.value) == (
-            'no pod in namespace "ml" that lives has the host name train-0: '
-            "train-0-a is being deleted, train-0-b is Failed"
-        )
-
-    def test_that_is_not_allowed_says_what_is_missing(self) -> None:
+    def test_a_look_up_that_is_not_allowed_says_what_is_missing(self) -> None:
         said = 'may not list pods in namespace "ml": the Role in namespace "ml" must hold list on pods'
         refusal = Forbidden(said, Failure(403, "", "", None, is_status=True))
 
@@ -230,17 +214,17 @@ UNKNOWN = NotFound('could not exec (404): pods "train-0" not found', Failure(404
 class TestAHostName:
     """What becomes of an exec's 404."""
 
-    def test_is_looked_up_for_the_first_that_comes(self) -> None:
+    def test_a_host_name_is_looked_up_for_the_first_that_comes(self) -> None:
         lists = Lists([body("train-0-x", job="train", index="0")])
 
         assert run(HostName(lists, "ml", "train-0").pod(UNKNOWN)) == "train-0-x"
 
-    def test_is_looked_up_with_its_service(self) -> None:
+    def test_a_host_name_is_looked_up_with_its_service(self) -> None:
         lists = Lists([body(service, hostname="master", subdomain=service) for service in ("one", "two")])
 
         assert run(HostName(lists, "ml", "master", service="two").pod(UNKNOWN)) == "two"
 
-    def test_is_looked_up_once_and_what_came_of_it_is_said_each_time(self) -> None:
+    def test_a_host_name_is_looked_up_once_and_what_came_of_it_is_said_each_time(self) -> None:
         lists = Lists([], [])
         name = HostName(lists, "ml", "train-0")
 
@@ -251,7 +235,7 @@ class TestAHostName:
             assert caught.value.failure is UNKNOWN.failure
         assert len(lists.asked) == 2
 
-    def test_of_a_pod_that_was_found_and_is_gone_is_not_looked_up_again(self) -> None:
+    def test_a_host_name_of_a_pod_that_was_found_and_is_gone_is_not_looked_up_again(self) -> None:
         name = HostName(Lists([body("train-0-x", job="train", index="0")]), "ml", "train-0")
         run(name.pod(UNKNOWN))
 
@@ -260,13 +244,13 @@ class TestAHostName:
 
         assert caught.value is UNKNOWN
 
-    def test_of_several_pods_is_no_404(self) -> None:
+    def test_a_host_name_of_several_pods_is_no_404(self) -> None:
         lists = Lists([body(name, hostname="master") for name in ("a", "b")])
 
         with pytest.raises(Ambiguous):
             run(HostName(lists, "ml", "master").pod(UNKNOWN))
 
-    def test_is_looked_up_again_where_there_was_no_answer(self) -> None:
+    def test_a_host_name_is_looked_up_again_where_there_was_no_answer(self) -> None:
         name = HostName(Lists(TimedOut("no answer"), [body("x", job="train", index="0")]), "ml", "train-0")
         with pytest.raises(NotFound) as caught:
             run(name.pod(UNKNOWN))

@@ -6,20 +6,20 @@ from mpirt.rsh.pod.liveness import DEFAULT_PACE, Liveness, Pace
 
 
 class TestBeats:
-    def test_are_due_after_four_seconds_of_silence(self) -> None:
+    def test_beats_are_due_after_four_seconds_of_silence(self) -> None:
         live = Liveness(0.0)
 
         assert live.wake == 4.0
         assert [live.tick(now) for now in (3.9, 4.0, 4.1, 8.0)] == [False, True, False, True]
 
-    def test_are_not_due_while_something_comes(self) -> None:
+    def test_beats_are_not_due_while_something_comes(self) -> None:
         live = Liveness(0.0)
         live.heard(3.0)
 
         assert not live.tick(4.0)
         assert live.wake == 7.0
 
-    def test_are_due_every_ten_seconds_however_much_comes(self) -> None:
+    def test_beats_are_due_every_ten_seconds_however_much_comes(self) -> None:
         live = Liveness(0.0)
         for now in (2.0, 6.0, 9.5):
             live.heard(now)
@@ -29,7 +29,7 @@ class TestBeats:
         assert live.tick(10.0)
         assert not live.tick(10.1)
 
-    def test_are_as_many_as_the_keeper_needs_while_nothing_is_read(self) -> None:
+    def test_beats_are_as_many_as_the_keeper_needs_while_nothing_is_read(self) -> None:
         live = Liveness(0.0)
         live.listen(1.0, listening=False)
 
@@ -40,7 +40,7 @@ class TestBeats:
 
 
 class TestSilence:
-    def test_it_grows_from_the_last_sign(self) -> None:
+    def test_silence_grows_from_the_last_sign(self) -> None:
         live = Liveness(0.0)
         live.heard(2.0)
 
@@ -72,17 +72,17 @@ class TestSilence:
 
 
 class TestThePace:
-    def test_is_slower_where_one_process_asks_for_many(self) -> None:
+    def test_a_pace_is_slower_where_one_process_asks_for_many(self) -> None:
         slow = DEFAULT_PACE.slower(7.0)
 
         assert slow == Pace(7.0, DEFAULT_PACE.dead_after)
         assert (DEFAULT_PACE.overdue_after, slow.overdue_after) == (5.0, 8.0)
         assert DEFAULT_PACE.slower(1.0) == DEFAULT_PACE
 
-    def test_that_the_user_has_chosen_stays(self) -> None:
+    def test_a_pace_that_the_user_has_chosen_stays(self) -> None:
         assert Pace(2.0, 6.0).slower(7.0) == Pace(2.0, 6.0)
 
-    def test_may_change(self) -> None:
+    def test_a_pace_may_change(self) -> None:
         live = Liveness(0.0)
         live.change_pace(Pace(7.0, 14.0))
 

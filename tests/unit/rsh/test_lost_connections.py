@@ -17,7 +17,6 @@ from mpirt.rsh.session.events import (
     Opened,
     PodSeen,
     Received,
-    Signalled,
     StdinRead,
     Tick,
 )
@@ -25,10 +24,8 @@ from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.task import Patience
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun
-from tests.unit.rsh.sessions import SUCCESS, V4, V5, exit_status, failure_status, no_keeper
+from tests.unit.rsh.sessions import DIALING, SUCCESS, TERM, USR1, V4, V5, exit_status, failure_status, no_keeper
 
-TERM, USR1 = Signalled("TERM", 15), Signalled("USR1", 10)
-DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
 UNAVAILABLE = ServerFailed(
     "x", Failure(500, "", "rpc error: code = Unavailable desc = connection error", None, is_status=True)
 )
@@ -36,9 +33,8 @@ BUSY = Overloaded("y", Failure(429, "", "too many requests", 7.0, is_status=True
 
 
 class TestALostConnection:
-    def test_is_dialled_again(self) -> None:
-        run = HeldRun().begin()
-        run.cut()
+    def test_a_lost_connection_is_dialled_again(self) -> None:
+        run = HeldRun.lost()
 
         assert run.session.state is State.DETACHED
         assert any(isinstance(action, Dial) for action in run.after(0.25))
@@ -89,8 +85,7 @@ class TestALostConnection:
         run = HeldRun()
         run.until_dialled()
         run.connect(breaks_after=1)
-        run.until_dialled()
-        run.connect()
+        run.reconnect()
 
         assert run.session.state is State.RUNNING
         assert run.keeper.starts == 1
@@ -101,12 +96,6 @@ class TestALostConnection:
 
         assert run.session.state is State.DETACHED
         assert run.count(HangUp) == 1
-
-    def test_a_status_without_an_end_is_a_lost_connection(self) -> None:
-        run = HeldRun().begin()
-        run.feed(SUCCESS)
-
-        assert run.session.state is State.DETACHED
 
     @pytest.mark.parametrize(
         ("status", "words"),
@@ -123,7 +112,7 @@ class TestALostConnection:
             pytest.param(Received(b'\x03{"status":"Failure"}'), "no reason given", id="no reason"),
         ],
     )
-    def test_is_described_by_its_status(self, status: Received, words: str) -> None:
+    def test_a_lost_connection_is_described_by_its_status(self, status: Received, words: str) -> None:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY))
         run.keeper.disconnect()

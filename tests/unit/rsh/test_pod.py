@@ -121,30 +121,28 @@ class TestReading:
 TWO = pods.pod(spec={"containers": [{"name": "worker"}, {"name": "proxy"}]})
 
 
-class TestChoosing:
-    def test_the_only_one_needs_no_word(self) -> None:
-        assert choose_container(pods.HEALTHY, "") == ("worker", "")
+NAMED = pods.pod(
+    metadata={"annotations": {"kubectl.kubernetes.io/default-container": "proxy"}},
+    spec={"containers": [{"name": "worker"}, {"name": "proxy"}]},
+)
+REMARK = "of the containers worker, proxy the first is used; --container or MPIRT_CONTAINER chooses another"
 
-    def test_the_one_that_is_asked_for(self) -> None:
-        assert choose_container(TWO, "proxy") == ("proxy", "")
+
+class TestChoosing:
+    @pytest.mark.parametrize(
+        ("pod", "wanted", "chosen"),
+        [
+            pytest.param(pods.HEALTHY, "", ("worker", ""), id="the only one needs no word"),
+            pytest.param(TWO, "proxy", ("proxy", ""), id="the one that is asked for"),
+            pytest.param(NAMED, "", ("proxy", ""), id="the one that the pod names"),
+            pytest.param(TWO, "", ("worker", REMARK), id="else the first, and it is said"),
+            pytest.param(read_pod({}), "", ("", ""), id="of none none"),
+        ],
+    )
+    def test_a_container_is_chosen(self, pod: Pod, wanted: str, chosen: tuple[str, str]) -> None:
+        assert choose_container(pod, wanted) == chosen
 
     def test_one_that_is_not_there_is_refused(self) -> None:
         with pytest.raises(ConfigError, match="no container other") as caught:
             choose_container(TWO, "other")
         assert str(caught.value).endswith("(--container, MPIRT_CONTAINER): there is only worker, proxy")
-
-    def test_the_one_that_the_pod_names(self) -> None:
-        named = pods.pod(
-            metadata={"annotations": {"kubectl.kubernetes.io/default-container": "proxy"}},
-            spec={"containers": [{"name": "worker"}, {"name": "proxy"}]},
-        )
-
-        assert choose_container(named, "") == ("proxy", "")
-
-    def test_else_the_first_and_it_is_said(self) -> None:
-        told = "of the containers worker, proxy the first is used; --container or MPIRT_CONTAINER chooses another"
-
-        assert choose_container(TWO, "") == ("worker", told)
-
-    def test_of_none_none(self) -> None:
-        assert choose_container(read_pod({}), "") == ("", "")

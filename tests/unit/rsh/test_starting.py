@@ -34,6 +34,7 @@ from tests.unit.rsh.sessions import (
     KEEPER,
     NONCE,
     SUCCESS,
+    TERM,
     V4,
     V5,
     Run,
@@ -44,7 +45,6 @@ from tests.unit.rsh.sessions import (
     out,
 )
 
-TERM = Signalled("TERM", 15)
 MULTI = Rejected("which one?", Failure(400, "", "a container name must be specified", None, is_status=True))
 UNSCHEDULED = Rejected("where?", Failure(400, "", "pod w does not have a host assigned", None, is_status=True))
 

@@ -25,13 +25,13 @@ def look(run: HeldRun) -> None:
 
 
 class TestAHeldCommand:
-    def test_that_nobody_looks_at_is_not_asked(self) -> None:
+    def test_a_command_that_nobody_looks_at_is_not_asked(self) -> None:
         run = running()
         run.after(3600.0)
 
         assert (run.keeper.usage_asked, run.session.phase.usage) == (0, None)
 
-    def test_has_what_the_keeper_answers(self) -> None:
+    def test_a_command_has_what_the_keeper_answers(self) -> None:
         run = running()
         run.feed(UsageWanted())
         assert run.session.phase.awaits_usage
@@ -41,7 +41,7 @@ class TestAHeldCommand:
         assert run.session.phase.usage == Usage(1.5, 4096, 2)
         assert not run.session.phase.awaits_usage
 
-    def test_has_the_moments_between_which_the_keeper_has_measured(self) -> None:
+    def test_a_command_has_the_moments_between_which_the_keeper_has_measured(self) -> None:
         run = running()
         run.feed(UsageWanted())
         asked = run.now
@@ -51,13 +51,13 @@ class TestAHeldCommand:
 
         assert run.session.phase.usage_measured == (asked, run.now)
 
-    def test_of_which_the_keeper_knows_nothing_has_none_and_awaits_none(self) -> None:
+    def test_a_command_of_which_the_keeper_knows_nothing_has_none_and_awaits_none(self) -> None:
         run = running((0, 0, 0))
         look(run)
 
         assert (run.session.phase.usage, run.session.phase.awaits_usage) == (None, False)
 
-    def test_is_asked_once_a_second_at_most(self) -> None:
+    def test_a_command_is_asked_once_a_second_at_most(self) -> None:
         run = running()
         for _ in range(9):
             look(run)
@@ -65,7 +65,7 @@ class TestAHeldCommand:
 
         assert run.keeper.usage_asked == 3
 
-    def test_whose_keeper_does_not_answer_keeps_what_it_has_and_is_asked_again(self) -> None:
+    def test_a_command_whose_keeper_does_not_answer_keeps_what_it_has_and_is_asked_again(self) -> None:
         run = running()
         look(run)
         run.keeper.usage = None
@@ -77,7 +77,7 @@ class TestAHeldCommand:
         look(run)
         assert run.keeper.usage_asked == 3
 
-    def test_that_is_being_ended_is_asked(self) -> None:
+    def test_a_command_that_is_being_ended_is_asked(self) -> None:
         run = running()
         run.feed(Signalled("TERM", 15))
         look(run)
@@ -85,7 +85,7 @@ class TestAHeldCommand:
         assert run.session.state is State.TERMINATING
         assert run.session.phase.usage == Usage(1.5, 4096, 2)
 
-    def test_that_has_ended_is_not_asked_and_awaits_nothing(self) -> None:
+    def test_a_command_that_has_ended_is_not_asked_and_awaits_nothing(self) -> None:
         run = running(None)
         look(run)
         run.keeper.ends(0)
@@ -98,7 +98,7 @@ class TestAHeldCommand:
 
         assert run.keeper.usage_asked == 1
 
-    def test_whose_output_is_not_read_awaits_nothing_until_it_is(self) -> None:
+    def test_a_command_whose_output_is_not_read_awaits_nothing_until_it_is(self) -> None:
         run = running(None)
         look(run)
         run.feed(Listening(listening=False))
@@ -111,7 +111,9 @@ class TestAHeldCommand:
 
 class TestALostConnection:
     @pytest.mark.parametrize("usage", [SOME, None], ids=["answered", "not answered"])
-    def test_leaves_nothing_known_and_nothing_awaited(self, usage: tuple[int, int, int] | None) -> None:
+    def test_a_lost_connection_leaves_nothing_known_and_nothing_awaited(
+        self, usage: tuple[int, int, int] | None
+    ) -> None:
         run = running(usage)
         look(run)
         run.cut()
@@ -119,14 +121,14 @@ class TestALostConnection:
         assert run.session.state is State.DETACHED
         assert (run.session.phase.usage, run.session.phase.awaits_usage) == (None, False)
 
-    def test_is_not_asked_over(self) -> None:
+    def test_a_lost_connection_is_not_asked_over(self) -> None:
         run = running()
         run.cut()
         run.feed(UsageWanted())
 
         assert not run.session.phase.awaits_usage
 
-    def test_is_followed_by_one_that_is(self) -> None:
+    def test_a_lost_connection_is_followed_by_one_that_is(self) -> None:
         run = running()
         look(run)
         run.reconnect()
