@@ -27,6 +27,7 @@ FOREIGN = ["kubernetes", "prometheus_client"]
 STANDS_ON_THEM = (
     "mpirt.controller.cluster.",
     "mpirt.controller.daemon",
+    "mpirt.controller.loop.reconcile",
     "mpirt.controller.main",
     "mpirt.controller.monitoring.metrics",
 )
