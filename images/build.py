@@ -3,7 +3,7 @@ Compiles a program of this project: `build.py NAME FOLDER [ARCH...]` makes FOLDE
 files in the folders NAME and common beside this file.
 
 Owns: the architectures and the compiler's options. Nothing in the C files depends on the architecture: libc does
-the system calls, and images/common/numbers.c the order of bytes. The compiler is Zig's, from the PyPI package
+the system calls, and images/common/frames.c the order of bytes. The compiler is Zig's, from the PyPI package
 `ziglang` of the Python that runs this: it brings musl along for each architecture and makes the same bytes each
 time.
 """

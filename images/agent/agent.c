@@ -5,9 +5,6 @@
  */
 #include "agent.h"
 
-#include <string.h>
-#include <unistd.h>
-
 enum {
     EARLY_ENDS = 3,          /* in a row, before WELCOME */
     ENDS = 5, ENDS_PERIOD = 60000,
@@ -31,17 +28,13 @@ static struct {
 /* Whether there may be a command. */
 static bool has_progressed(void)
 {
-    return session.keep_length || output_come(STDOUT_FILENO) || output_come(STDERR_FILENO) || input_has_come();
+    return session.keep_length || output_come(STDOUT_FILENO) || output_come(STDERR_FILENO) || input->has_come;
 }
 
 static void say(const char *one, const char *two, const char *three)
 {
     static struct text line;
-    text_begin(&line, "mpirt-rsh: ");
-    text_add(&line, one);
-    text_add(&line, two);
-    text_add(&line, three);
-    text_add(&line, "\n");
+    text_begin(&line, "mpirt-rsh: ", one, two, three, "\n");
     output_say_own(&line);
 }
 
@@ -52,17 +45,9 @@ static void look_for_one(i64 now, i64 pause)
     state.retry_at = now + pause;
 }
 
-/* Whether a switchboard that has got all of HANDOVER has begun with the command can't be known. */
-static void end_connection(void)
-{
-    if (connection_exists())
-        session.generation += connection_has_handed_over() ? 1 : 0;
-    connection_end();
-}
-
 static void use_private_switchboard(i64 now)
 {
-    end_connection();
+    connection_end();
     state.is_private = true;
     state.end_count = 0;
     look_for_one(now, 0);
@@ -78,7 +63,7 @@ static void give_up(const char *reason)
         return;
     }
     say(what, reason, "");
-    end_connection();
+    connection_end();
     state.code = has_progressed() ? LOST : FAILED;
     state.phase = LEAVING;
     state.until = clock_now() + DRAIN_PATIENCE;
@@ -88,11 +73,8 @@ static void give_up(const char *reason)
 static void give_up_with_log(const char *reason)
 {
     static struct text both;
-    text_begin(&both, reason);
-    if (!state.is_private && *last_log()) {
-        text_add(&both, "; see ");
-        text_add(&both, last_log());
-    }
+    const char *log = state.is_private ? "" : last_log();
+    text_begin(&both, reason, *log ? "; see " : "", log);
     give_up(both.bytes);
 }
 
@@ -137,7 +119,7 @@ bool session_direct(const u8 *reason, size_t length)
         length = sizeof text.bytes - 1;
     memcpy(text.bytes, reason, length);
     text.bytes[length] = 0;
-    if (launch_wants_log())
+    if (is_set_to("MPIRT_LOG", "debug"))
         say("this command gets a switchboard of its own: ", text.bytes, "");
     use_private_switchboard(clock_now());
     return false;
@@ -154,7 +136,7 @@ static bool ends_too_often(i64 now)
 
 static void lose_connection(i64 now)
 {
-    end_connection();
+    connection_end();
     if (state.phase == GREETING) {
         if (state.is_private)
             give_up("it ended before it said a word");
@@ -198,6 +180,8 @@ static i64 watch_all(i64 now)
 
 _Noreturn void agent_run(void)
 {
+    signals_begin();
+    open_what_is_closed();
     i64 now = clock_now();
     input_begin();
     state.is_private = launch_wants_private_switchboard();

@@ -6,12 +6,7 @@
 #ifndef AGENT_H
 #define AGENT_H
 
-#include "../common/frames.h"
-#include "../common/process.h"
-#include "../common/ring.h"
-#include "../common/sockets.h"
-#include "../common/text.h"
-#include "../common/watch.h"
+#include "../common/common.h"
 
 /* How long a switchboard may take to say WELCOME; tests have less time. */
 #ifndef WELCOME_PATIENCE
@@ -29,7 +24,7 @@ enum {
     /* A frame, in whole pages. */
     FRAME_BUFFER = PAYLOAD_LIMIT + PAGE,
     KEEP_LIMIT = 8 << 10,
-    HANDOVER_LIMIT = 8 << 20,
+    REQUEST_SIZE = HEADER + (8 << 20),     /* of HANDOVER and DISCOVER_REQUEST, at most */
     WINDOW = 256 << 10,          /* of each output */
     /* An output's ring holds a window, newlines of our own, and lines that earlier switchboards said. */
     OUTPUT_KEPT = 1 << 20,
@@ -42,11 +37,11 @@ enum {
 };
 
 enum frame_type {
-    WELCOME = 1, DIRECT, KEEP, OUT, ERR, SAY, ROOM, TAKEN, FINISH, FOLLOW, SETTLED = 13,
-    HANDOVER = 65, STDIN, STDIN_BROKEN, SIGNAL, WRITTEN, BROKEN, SETTLED_REQUEST = 73,
+    WELCOME = 1, DIRECT, KEEP, OUT, ERR, SAY, ROOM, TAKEN, FINISH, FOLLOW, DISCOVERED = 12, SETTLED,
+    HANDOVER = 65, STDIN, STDIN_BROKEN, SIGNAL, WRITTEN, BROKEN, DISCOVER_REQUEST = 72, SETTLED_REQUEST,
 };
 
-/* aside.c: a thread that makes the calls which may take long whatever poll says. */
+/* descriptors.c: our own, and how to use what belongs to others, too; a thread that makes the calls which may take long whatever poll says. */
 struct aside {
     bool exists, is_busy, is_done;
     int fd;
@@ -58,8 +53,6 @@ struct aside {
 };
 void aside_begin(struct aside *aside, int fd, bool writes, struct iovec piece);
 bool aside_is_over(struct aside *aside);
-
-/* descriptors.c: our own, and how to use what belongs to others, too. */
 enum way { UNKNOWN, OWN, BY_MESSAGE, ASIDE };
 void open_what_is_closed(void);
 enum way way_to_use(int given, int flags, int *fd);
@@ -79,29 +72,30 @@ u64 output_written(int stream);
 u64 says_written(void);
 u32 output_error(int stream);
 
-/* input.c: stdin. */
+/* input.c: stdin. Only it changes this. */
+struct input {
+    bool is_there;           /* neither closed nor /dev/null */
+    bool has_come;           /* any byte of it, or its end */
+    bool has_ended;
+    u32 error;
+};
+extern const struct input *const input;
 void input_begin(void);
-bool input_is_there(void);
 void input_new_connection(void);
 void input_watch(i64 now, i64 *until);
 void input_serve(void);
 bool input_room(u64 offset);
 bool input_taken(u64 offset);
-bool input_has_come(void);
-bool input_has_ended(void);
-u32 input_error(void);
 u64 input_offset(void);
-void input_copy(u64 from, u8 *to, size_t length);
-u64 input_hand_over(void);
+size_t input_hand_over(void);
+void input_copy(u8 *to, size_t length);
 size_t input_next(u8 *to, size_t size);
 bool input_tells_end(void);
 
 /* signals.c: those for the command, and the end of the process that started the agent. */
 void signals_begin(void);
 const sigset_t *signals_mask(void);
-u32 signals_count(void);
-const u8 *signals_all(void);
-void signals_hand_over(void);
+u32 signals_hand_over(const u8 **all);
 bool signal_next(u8 *number);
 void follow_begin(void);
 void follow_watch(i64 now, i64 *until);
@@ -111,16 +105,27 @@ void follow_serve(i64 now, i64 grace);
 void connection_begin(int fd);
 void connection_end(void);
 bool connection_hand_over(void);
-bool connection_has_handed_over(void);
 bool connection_exists(void);
 void connection_watch(void);
 bool connection_serve(void);
 void connection_tell(void);
 
-/* handover.c: HANDOVER, piece by piece. */
-size_t handover_begin(void);
+/* handover.c: HANDOVER, and other requests with words and variables. */
+u8 *request_begin(void);
+void request_add_counts(size_t words, size_t variables);
+void request_add_string(const char *string);
+size_t request_end(enum frame_type type);
+bool handover_begin(void);
 size_t handover_next(u8 *to, size_t size);
 bool handover_is_over(void);
+
+/* asking.c: one question to a switchboard. */
+void asking_begin(i64 limit);
+const char *refusal(void);
+bool refuse(const char *reason);
+bool ask_with(int fd, u8 *bytes, size_t length);
+bool answer_frame(int fd, enum frame_type type, u8 *payload, size_t room, size_t *length, const char *otherwise);
+bool answer_welcome(int fd);
 
 /* agent.c: the command and the loop over it. */
 struct session {
@@ -140,35 +145,31 @@ bool session_direct(const u8 *reason, size_t length);
 /* As many as the kernel allows: agents come by the thousand. */
 enum { BACKLOG = 65535 };
 
-/* place.c: the folder. connect.c: its socket. board.c: another switchboard. */
+/* place.c: the folder. connect.c: its socket, and another switchboard. */
 enum reached { REACHED, LATER, NOWHERE };
 struct place {
     int fd;
     char path[PATH_MAX];
 };
 bool place_open(int number, bool makes, struct place *place);
-void problem_note(int weight, const char *path, const char *what);
+#define problem_note(weight, ...) problem_set(weight, (const char *const[]){__VA_ARGS__, NULL})
+void problem_set(int weight, const char *const *parts);
 const char *problem_text(void);
 enum reached connect_somewhere(int *fd, i64 now);
 bool problem_is_worth_telling(void);
 enum reached connect_privately(int *fd);
 bool connect_if_there(int number, int *fd);
 const char *last_log(void);
-bool board_start(const struct place *place, int socket);
 
-/* launch.c: which programs run. environment.c: what they see of ours. */
-void launch_find(int argc, char **argv, char **environment);
-bool launch_is_init(void);
-bool launch_is_agent(void);
+/* launch.c: which programs run, and what they see of ours. */
 bool launch_wants_private_switchboard(void);
-bool launch_wants_log(void);
-bool launch_is_discover(void);
+bool is_set_to(const char *variable, const char *value);
+bool begins_with_one_of(const char *variable, const char *const *starts);
 _Noreturn void launch_program(char *variable);
 _Noreturn void launch_switchboard(const char *folder);
 void *launch_memory(size_t size);
-char *launch_joined(const char *one, const char *two, const char *three);
-char **environment_for_python(bool is_pip, char *more);
-char **environment_for_board(bool is_pip, char *own);
+#define launch_joined(...) launch_join((const char *const[]){__VA_ARGS__, NULL})
+char *launch_join(const char *const *parts);
 
 /* discover.c: mpirt-discover. */
 _Noreturn void discover_run(void);

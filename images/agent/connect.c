@@ -5,12 +5,7 @@
  */
 #include "agent.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
 #include <sys/file.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 /* Another agent holds the lock of a place, or keeps its queue full, for longer than it takes to start a switchboard. */
 enum { PLACE_PATIENCE = WELCOME_PATIENCE / 3 };
@@ -26,12 +21,7 @@ const char *last_log(void)
 
 static void note_errno(const char *name)
 {
-    static struct text path, what;
-    text_begin(&path, place.path);
-    text_add(&path, name);
-    text_begin(&what, ": ");
-    text_add(&what, strerror(errno));
-    problem_note(1, path.bytes, what.bytes);
+    problem_note(1, place.path, name, ": ", strerror(errno));
 }
 
 static void note_refusal(void)
@@ -42,13 +32,78 @@ static void note_refusal(void)
         note_errno("/socket");
 }
 
+/*
+ * Starting a switchboard: a process without a parent, that has nothing of the agent but a socket.
+ *
+ * One with a place runs for all agents of this container, longer than the one that came first, and its socket
+ * listens. A private one has a connection to its agent, and the agent's stderr.
+ */
+enum {
+    SOCKET = 3, FIRST_OTHER,
+    /* A pipe in its place is not waited for. */
+    LOG_FLAGS = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+};
+
+/* A number beyond those four. */
+static int above(int fd)
+{
+    return fcntl(fd, F_DUPFD_CLOEXEC, FIRST_OTHER);
+}
+
+static void set_descriptors(const struct place *place, int socket)
+{
+    socket = above(socket);
+    int null = above(open("/dev/null", O_RDWR | O_CLOEXEC));
+    int log = place ? above(openat(place->fd, "log", LOG_FLAGS, 0600)) : above(STDERR_FILENO);
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    /* A full file system may have room for a socket and none for a log. */
+    dup2(log >= 0 ? log : null, STDERR_FILENO);
+    dup2(socket, SOCKET);
+    close_descriptors(FIRST_OTHER);
+}
+
+static _Noreturn void become_board(const struct place *place, int socket)
+{
+    /* Not as the first agent was started. */
+    signals_default();
+    set_descriptors(place, socket);
+    /* Who connects from now on is told that this process listens, and no longer the agent, which may end. */
+    if (place)
+        listen(SOCKET, BACKLOG);
+    umask(0077);
+    if (chdir("/") < 0)
+        _exit(FAILED);
+    launch_switchboard(place ? place->path : "off");
+}
+
+/* False and errno: there can be no process. One without a place is private; at a place, agents wait until it runs. */
+static bool board_start(const struct place *place, int socket)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        setsid();
+        pid_t board = fork();
+        if (board == 0)
+            become_board(place, socket);
+        _exit(board < 0 ? errno & 255 : 0);
+    }
+    if (child < 0)
+        return false;
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    errno = WIFEXITED(status) ? WEXITSTATUS(status) : EAGAIN;
+    return status == 0;
+}
+
 /* NOWHERE and errno: ENOENT or ECONNREFUSED where there is no listener. */
 static enum reached connect_here(int *fd)
 {
     *fd = socket_connect(place.fd);
     if (*fd >= 0)
         return REACHED;
-    return errno == EAGAIN || errno == EINTR ? LATER : NOWHERE;
+    return is_passing(errno) ? LATER : NOWHERE;
 }
 
 static bool has_no_listener(void)
@@ -70,9 +125,7 @@ static enum reached start_here(int *fd)
     if (board_start(&place, listener)) {
         /* While we listen, too: one that has ended by now must count as one that was tried. */
         reached = connect_here(fd);
-        int error = errno;
-        close(listener);
-        errno = error;
+        close_failed(listener);
         return reached;
     }
     note_errno("");
@@ -126,8 +179,7 @@ bool connect_if_there(int number, int *fd)
 
 static void note_log(void)
 {
-    text_begin(&log_path, place.path);
-    text_add(&log_path, "/log");
+    text_begin(&log_path, place.path, "/log");
 }
 
 /* One of this agent's own, over a socket without a name, which no other process can reach. */

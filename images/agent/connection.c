@@ -6,11 +6,7 @@
  */
 #include "agent.h"
 
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
-
-enum { STDIN_PART = 16 << 10, NEWS = PAGE, HANDOVER_PART = 8 };
+enum { STDIN_PART = 16 << 10, NEWS = PAGE };
 
 static u8 incoming[FRAME_BUFFER] __attribute__((aligned(PAGE)));
 static u8 outgoing[FRAME_BUFFER] __attribute__((aligned(PAGE)));
@@ -25,7 +21,6 @@ static struct link board = {
 
 static struct {
     bool is_welcome;
-    size_t handover;         /* its length, until its header is composed */
     bool has_begun;          /* HANDOVER */
     bool is_handed_over;
     bool is_broken[3];       /* as the descriptors are numbered */
@@ -55,8 +50,10 @@ void connection_begin(int fd)
     input_new_connection();
 }
 
+/* Whether a switchboard that has got all of HANDOVER has begun with the command can't be known. */
 void connection_end(void)
 {
+    session.generation += board.fd >= 0 && told.is_handed_over;
     link_end(&board);
 }
 
@@ -183,25 +180,14 @@ static size_t write_news(u8 *to)
     at += write_error(at, STDERR_FILENO, output_error(STDERR_FILENO));
     at += write_written(at);
     at += write_stdin(at);
-    at += write_error(at, STDIN_FILENO, input_error());
+    at += write_error(at, STDIN_FILENO, input->error);
     return (size_t)(at - to);
 }
 
 static size_t compose(u8 *to, size_t room)
 {
-    size_t size = 0;
-    if (!told.has_begun)
-        return 0;
-    if (handover_is_over())
-        return write_news(to);
-    if (told.handover) {
-        frame_head(to, HANDOVER, (u32)told.handover, 0, 0);
-        size = HEADER;
-        told.handover = 0;
-    }
-    while (!handover_is_over() && room - size >= HANDOVER_PART)
-        size += handover_next(to + size, room - size);
-    return size;
+    size_t size = told.has_begun ? handover_next(to, room) : 0;
+    return size || !told.is_handed_over ? size : write_news(to);
 }
 
 /* From here on the command may run, and signals are its own. */
@@ -214,14 +200,7 @@ static void note_sent(void)
 /* After WELCOME. False: it can't be handed over. */
 bool connection_hand_over(void)
 {
-    told.handover = handover_begin();
-    told.has_begun = told.handover != 0;
-    return told.has_begun;
-}
-
-bool connection_has_handed_over(void)
-{
-    return told.is_handed_over;
+    return told.has_begun = handover_begin();
 }
 
 /* At the end of each pass: all that has changed in it is known. */

@@ -1,148 +1,139 @@
 /*
- * HANDOVER, piece by piece: it may have megabytes of words and variables, and they stay where the kernel put them.
+ * HANDOVER, and what mpirt-discover asks for: words and variables, and what else a switchboard gets with them.
  *
- * Owns: its layout, and how far it is. Nothing else is sent, and nothing of what it tells changes, until it is
- * over.
+ * Owns: its layout, and how much of it is sent. All of it is composed at once, in memory that is mapped for it: a page
+ * of it that isn't touched costs nothing.
  */
 #include "agent.h"
 
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
+#include <sys/mman.h>
 
-enum { HAS_STDIN = 1, STDIN_HAS_ENDED = 2, FIXED = 37 };
+enum { HAS_STDIN = 1, STDIN_HAS_ENDED = 2 };
 
-static struct {
-    enum part { HEAD, KEPT_STDIN, COUNTS, STRINGS, OVER } part;
-    u64 stdin_length;
-    u64 at;                  /* in the part, or in the string */
-    size_t string;           /* its number */
-    char folder[PATH_MAX];
-} handover = {.part = OVER};
+static u8 *whole;            /* NULL: nothing is to be sent */
+static size_t length, sent;
 
-static size_t strings_count(void)
+u8 *request_begin(void)
 {
-    return 2 + session.word_count + session.variable_count;
+    length = HEADER;
+    return whole = launch_memory(REQUEST_SIZE);
 }
 
-static const char *string_at(size_t number)
+static bool has_room(size_t size)
 {
-    if (number == 0)
-        return session.called;
-    if (number == 1)
-        return handover.folder;
-    if (number < 2 + session.word_count)
-        return session.words[number - 2];
-    return session.environment[number - 2 - session.word_count];
+    return length <= REQUEST_SIZE && size <= REQUEST_SIZE - length;
 }
 
-static size_t head_length(void)
+/* What makes it longer than it may be isn't added: request_end() reports that. */
+static void add(const void *bytes, size_t size)
 {
-    return FIXED - 8 + 4 + signals_count() + 4 + session.keep_length + 4;
+    if (has_room(size))
+        memcpy(whole + length, bytes, size);
+    length = has_room(size) ? length + size : REQUEST_SIZE + 1;
 }
 
-/* Its length. 0: it is longer than it may be. */
-size_t handover_begin(void)
+static void add32(u32 value)
 {
-    /* A folder that was removed has no path. */
-    if (!getcwd(handover.folder, sizeof handover.folder) || *handover.folder != '/')
-        *handover.folder = 0;
-    handover.stdin_length = input_hand_over();
-    u64 length = head_length() + handover.stdin_length + 8;
-    for (size_t number = 0; number < strings_count(); number++)
-        length += strlen(string_at(number)) + 1;
-    if (length > HANDOVER_LIMIT)
+    u8 bytes[4];
+    put32(bytes, value);
+    add(bytes, sizeof bytes);
+}
+
+static void add64(u64 value)
+{
+    u8 bytes[8];
+    put64(bytes, value);
+    add(bytes, sizeof bytes);
+}
+
+void request_add_counts(size_t words, size_t variables)
+{
+    add32((u32)words);
+    add32((u32)variables);
+}
+
+void request_add_string(const char *string)
+{
+    add(string, strlen(string) + 1);
+}
+
+/* The size of the frame; 0: it is longer than it may be. */
+size_t request_end(enum frame_type type)
+{
+    if (length > REQUEST_SIZE)
         return 0;
-    handover.part = HEAD;
-    handover.at = handover.string = 0;
+    frame_head(whole, (u8)type, (u32)(length - HEADER), 0, 0);
     return length;
 }
 
-static size_t write_head(u8 *to)
+static void add_stdin(void)
 {
-    u8 *at = to;
-    *at++ = (u8)((input_is_there() ? HAS_STDIN : 0) | (input_has_ended() ? STDIN_HAS_ENDED : 0));
-    put32(at, session.generation);
-    put64(at + 4, output_come(STDOUT_FILENO));
-    put64(at + 12, output_come(STDERR_FILENO));
-    put64(at + 20, input_offset());
-    at += 28;
-    put32(at, signals_count());
-    memcpy(at + 4, signals_all(), signals_count());
-    at += 4 + signals_count();
-    signals_hand_over();
-    put32(at, (u32)session.keep_length);
-    memcpy(at + 4, session.keep, session.keep_length);
-    at += 4 + session.keep_length;
-    put32(at, (u32)handover.stdin_length);
-    return (size_t)(at + 4 - to);
+    size_t kept = input_hand_over();
+    add32((u32)kept);
+    if (has_room(kept))
+        input_copy(whole + length, kept);
+    length = has_room(kept) ? length + kept : REQUEST_SIZE + 1;
 }
 
-static void go_to(enum part part)
+static void add_state(void)
 {
-    handover.part = part;
-    handover.at = 0;
+    u8 flags = (u8)((input->is_there ? HAS_STDIN : 0) | (input->has_ended ? STDIN_HAS_ENDED : 0));
+    add(&flags, 1);
+    add32(session.generation);
+    add64(output_come(STDOUT_FILENO));
+    add64(output_come(STDERR_FILENO));
+    add64(input_offset());
+    const u8 *signals;
+    u32 count = signals_hand_over(&signals);
+    add32(count);
+    add(signals, count);
+    add32((u32)session.keep_length);
+    add(session.keep, session.keep_length);
+    add_stdin();
 }
 
-static size_t write_stdin(u8 *to, size_t size)
+static void handover_end(void)
 {
-    u64 left = handover.stdin_length - handover.at;
-    size_t length = left < size ? left : size;
-    input_copy(handover.at, to, length);
-    handover.at += length;
-    if (handover.at == handover.stdin_length)
-        go_to(COUNTS);
-    return length;
+    if (whole)
+        munmap(whole, REQUEST_SIZE);
+    whole = NULL;
 }
 
-static size_t write_counts(u8 *to)
+/* False: it is longer than it may be. */
+bool handover_begin(void)
 {
-    put32(to, (u32)session.word_count);
-    put32(to + 4, (u32)session.variable_count);
-    go_to(STRINGS);
-    return 8;
+    static char folder[PATH_MAX];
+    handover_end();
+    /* A folder that was removed has no path. */
+    if (!getcwd(folder, sizeof folder) || *folder != '/')
+        *folder = 0;
+    request_begin();
+    add_state();
+    request_add_counts(session.word_count, session.variable_count);
+    request_add_string(session.called);
+    request_add_string(folder);
+    for (size_t number = 0; number < session.word_count; number++)
+        request_add_string(session.words[number]);
+    for (size_t number = 0; number < session.variable_count; number++)
+        request_add_string(session.environment[number]);
+    sent = 0;
+    return request_end(HANDOVER) != 0;
 }
 
-static size_t write_strings(u8 *to, size_t size)
-{
-    size_t done = 0;
-    while (done < size && handover.string < strings_count()) {
-        const char *string = string_at(handover.string) + handover.at;
-        size_t length = strnlen(string, size - done);
-        memcpy(to + done, string, length);
-        done += length;
-        handover.at += length;
-        if (done < size) {
-            to[done++] = 0;
-            handover.string++;
-            handover.at = 0;
-        }
-    }
-    if (handover.string == strings_count())
-        go_to(OVER);
-    return done;
-}
-
-/* The next bytes of it. There is room for its head when it begins, and for two numbers always. */
+/* Its next bytes; 0 once all are sent. */
 size_t handover_next(u8 *to, size_t size)
 {
-    switch (handover.part) {
-    case HEAD:
-        go_to(KEPT_STDIN);
-        return write_head(to);
-    case KEPT_STDIN:
-        return write_stdin(to, size);
-    case COUNTS:
-        return write_counts(to);
-    case STRINGS:
-        return write_strings(to, size);
-    case OVER:
-        break;
-    }
-    return 0;
+    size_t part = whole ? length - sent : 0;
+    if (part > size)
+        part = size;
+    memcpy(to, whole + sent, part);
+    sent += part;
+    if (whole && sent == length)
+        handover_end();
+    return part;
 }
 
 bool handover_is_over(void)
 {
-    return handover.part == OVER;
+    return !whole;
 }

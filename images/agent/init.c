@@ -9,14 +9,6 @@
  */
 #include "agent.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 /* How long the controller waits for such a word; tests have less time. */
 #ifndef SETTLING_PATIENCE
 #define SETTLING_PATIENCE 30000
@@ -24,14 +16,14 @@
 
 #define NAME "mpirt-init"
 
-enum { USAGE = 240, NOT_RUN = 126, NOT_FOUND = 127, WELCOME_LENGTH = 8 };
+enum { USAGE = 240, NOT_RUN = 126, NOT_FOUND = 127 };
 
 static sigset_t mask_at_start;
 static pid_t command;
 
 static _Noreturn void give_up(const char *word, int error, int code)
 {
-    say_at_once(NAME, "can't start ", word, launch_joined(": ", strerror(error), ""));
+    say_at_once(NAME, "can't start ", word, ": ", strerror(error));
     _exit(code);
 }
 
@@ -83,36 +75,13 @@ static int see_through(void)
     return code;
 }
 
-static bool receive(int fd, u8 *to, size_t length, i64 until)
-{
-    for (size_t count = 0; count < length;) {
-        watch_clear();
-        watch(fd, POLLIN);
-        i64 now = clock_now();
-        if (now >= until)
-            return false;
-        watch_wait(now, until, &mask_at_start);
-        ssize_t come = recv(fd, to + count, length - count, MSG_DONTWAIT);
-        if (come == 0 || (come < 0 && errno != EAGAIN && errno != EINTR))
-            return false;
-        count += come > 0 ? (size_t)come : 0;
-    }
-    return true;
-}
-
 /* Its answer says nothing but that everything is noted. */
-static void ask(int fd, i64 until)
+static void ask(int fd)
 {
-    static const struct frame_rule rules[] = {[WELCOME] = {WELCOME_LENGTH, WELCOME_LENGTH, .is_known = true}};
-    static const struct frame_rules welcome = {rules, sizeof rules / sizeof *rules};
-    u8 bytes[HEADER + WELCOME_LENGTH];
-    struct frame frame;
-    if (!receive(fd, bytes, sizeof bytes, until) || frame_parse(bytes, sizeof bytes, &welcome, &frame) != FRAME_WHOLE
-        || get32(frame.payload) != PROTOCOL)
-        return;
-    size_t length = frame_head(bytes, SETTLED_REQUEST, 0, 0, 0);
-    if (send(fd, bytes, length, MSG_NOSIGNAL) == (ssize_t)length)
-        receive(fd, bytes, HEADER, until);
+    u8 request[HEADER];
+    size_t length = frame_head(request, SETTLED_REQUEST, 0, 0, 0);
+    if (answer_welcome(fd) && ask_with(fd, request, length))
+        answer_frame(fd, SETTLED, NULL, 0, &length, "");
 }
 
 static void end_now(int number)
@@ -126,21 +95,24 @@ static void heed_signals(void)
 {
     static const int ends[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
     struct sigaction action = {.sa_handler = end_now};
+    sigset_t heeded;
+    sigemptyset(&heeded);
     for (size_t each = 0; each < sizeof ends / sizeof *ends; each++) {
         sigaction(ends[each], &action, NULL);
-        sigdelset(&mask_at_start, ends[each]);
+        sigaddset(&heeded, ends[each]);
     }
+    sigprocmask(SIG_UNBLOCK, &heeded, NULL);
 }
 
 static void settle(void)
 {
-    i64 until = clock_now() + SETTLING_PATIENCE;
+    asking_begin(clock_now() + SETTLING_PATIENCE);
     heed_signals();
     for (int number = 0; number < PLACES; number++) {
         int fd;
         if (!connect_if_there(number, &fd))
             continue;
-        ask(fd, until);
+        ask(fd);
         close(fd);
     }
 }
@@ -148,7 +120,7 @@ static void settle(void)
 _Noreturn void init_run(char **words)
 {
     if (!*words) {
-        say_at_once(NAME, "needs a command: ", NAME, " COMMAND [ARG]...");
+        say_at_once(NAME, "needs a command: " NAME " COMMAND [ARG]...");
         _exit(USAGE);
     }
     sigset_t all;

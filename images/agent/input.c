@@ -6,29 +6,23 @@
  */
 #include "agent.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <termios.h>
-#include <unistd.h>
 
 enum { MOST_AT_ONCE = 64 << 10, LOOK_AGAIN = 500 };
 
 static u8 kept[STDIN_KEPT] __attribute__((aligned(PAGE)));
+
+static struct input own;
+const struct input *const input = &own;
 
 static struct {
     enum way way;
     int fd;
     int ticket;
     struct aside aside;
-    bool is_there;           /* neither closed nor /dev/null */
     bool is_terminal;
-    bool has_come;           /* any byte of it */
-    bool has_ended, end_is_told;
-    u32 error;
+    bool end_is_told;
     u64 room;                /* read up to here */
     u64 base;                /* the offset in stdin of the ring's offset 0 */
     u64 told;                /* in the ring: what was sent, or handed over */
@@ -40,12 +34,7 @@ void input_begin(void)
     struct stat status;
     bool is_null = fstat(STDIN_FILENO, &status) < 0
         || (S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3));
-    in.is_there = !is_null;
-}
-
-bool input_is_there(void)
-{
-    return in.is_there;
+    own.is_there = !is_null;
 }
 
 /* The next switchboard says anew how far stdin may be read. */
@@ -65,7 +54,7 @@ static bool is_in_the_background(void)
 
 static bool is_wanted(void)
 {
-    return !in.has_ended && !in.error && in.room > in.base + in.ring.end && ring_room(&in.ring);
+    return !own.has_ended && !own.error && in.room > in.base + in.ring.end && ring_room(&in.ring);
 }
 
 static void look(void)
@@ -98,11 +87,11 @@ static void account(ssize_t got, int error)
 {
     if (got > 0) {
         in.ring.end += (u64)got;
-        in.has_come = true;
+        own.has_come = true;
     } else if (got == 0) {
-        in.has_ended = true;
-    } else if (error != EAGAIN && error != EINTR && !is_in_the_background()) {
-        in.error = (u32)error;
+        own.has_come = own.has_ended = true;
+    } else if (!is_passing(error) && !is_in_the_background()) {
+        own.error = (u32)error;
     }
 }
 
@@ -158,38 +147,22 @@ bool input_taken(u64 offset)
     return true;
 }
 
-bool input_has_come(void)
-{
-    return in.has_come || in.has_ended;
-}
-
-bool input_has_ended(void)
-{
-    return in.has_ended;
-}
-
-u32 input_error(void)
-{
-    return in.error;
-}
-
 u64 input_offset(void)
 {
     return in.base + in.ring.begin;
 }
 
 /* HANDOVER tells everything that is there, and that it ended. */
-u64 input_hand_over(void)
+size_t input_hand_over(void)
 {
     in.told = in.ring.end;
-    in.end_is_told = in.has_ended;
+    in.end_is_told = own.has_ended;
     return ring_length(&in.ring);
 }
 
-/* Some of it, from this many bytes after the first that is kept. */
-void input_copy(u64 from, u8 *to, size_t length)
+void input_copy(u8 *to, size_t length)
 {
-    ring_copy(&in.ring, in.ring.begin + from, to, length);
+    ring_copy(&in.ring, in.ring.begin, to, length);
 }
 
 /* What was not told yet, as much as there is room for; 0 where there is none. */
@@ -206,7 +179,7 @@ size_t input_next(u8 *to, size_t size)
 /* Once, after the last byte. */
 bool input_tells_end(void)
 {
-    bool tells = in.has_ended && !in.end_is_told && in.told == in.ring.end;
+    bool tells = own.has_ended && !in.end_is_told && in.told == in.ring.end;
     in.end_is_told = in.end_is_told || tells;
     return tells;
 }

@@ -1,5 +1,8 @@
 /*
- * Which programs run: the agent, the switchboard, and those in Python, in their two installations.
+ * The agent: one remote command, which a switchboard runs; mpirt-discover, which a switchboard answers; every other
+ * program in the runtime folder's bin/, which it starts in Python; and the first process of a launcher's container.
+ *
+ * Owns: which of them runs, and how Python is started, in the two installations.
  *
  * In a runtime folder every program in bin/ is a link to the agent's file, which finds the folder and starts
  * Python out of it, whatever the container has: it needs neither a libc nor a shell. Its own name says which
@@ -14,12 +17,7 @@
  */
 #include "agent.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 /* Where the folder is looked for by a program that was mounted alone, as /etc/mpi/kubexec.sh may be. */
 #define VARIABLE "MPIRT_RUNTIME"
@@ -38,6 +36,7 @@
 #define CODE_BOARD BEGIN "from mpirt.cli.switchboard" END
 
 enum { OWN_WORDS = 16 };
+enum program { AGENT, DISCOVERY, FIRST_PROCESS, IN_PYTHON };
 
 static struct {
     const char *name;        /* which program is meant */
@@ -62,13 +61,11 @@ static const char *last_part(const char *path)
 static bool is_root(const char *folder, const char *more)
 {
     static struct text path;
-    text_begin(&path, folder);
-    text_add(&path, more);
+    text_begin(&path, folder, more);
     if (!text_fits(&path) || !realpath(path.bytes, found))
         return false;
     launch.root = found;
-    text_begin(&path, found);
-    text_add(&path, "/lib/ld.so");
+    text_begin(&path, found, "/lib/ld.so");
     return access(path.bytes, X_OK) == 0;
 }
 
@@ -83,6 +80,23 @@ static bool find_root(char *own_path)
         || is_root(USUAL_PLACE, "/bin/..");
 }
 
+static bool is_one_of(const char *word, const char *const *words)
+{
+    while (*words && strcmp(word, *words) != 0)
+        words++;
+    return *words;
+}
+
+static enum program program_of(const char *name)
+{
+    static const char *const agents[] = {"mpirt-rsh", "ssh", "kubexec.sh", NULL};
+    if (is_one_of(name, agents))
+        return AGENT;
+    return strcmp(name, INIT) == 0 ? FIRST_PROCESS
+        : strcmp(name, DISCOVER) == 0 ? DISCOVERY
+                                      : IN_PYTHON;
+}
+
 static void find_runtime(char *own_path)
 {
     if (!find_root(own_path))
@@ -91,11 +105,8 @@ static void find_runtime(char *own_path)
     if (strpbrk(launch.root, ":;$"))
         fail("can't run in a folder with ':', ';' or '$' in its path: ", launch.root, "");
     static struct text program;
-    text_begin(&program, launch.root);
-    const char *name = launch_is_agent() ? BOARD : launch.name;
-    text_add(&program, "/lib/programs/");
-    text_add(&program, name);
-    text_add(&program, ".pyc");
+    const char *name = program_of(launch.name) == AGENT ? BOARD : launch.name;
+    text_begin(&program, launch.root, "/lib/programs/", name, ".pyc");
     if (access(program.bytes, R_OK) != 0)
         fail(name, " is missing in ", launch.root);
 }
@@ -108,17 +119,6 @@ static size_t count_of(char **list)
     return count;
 }
 
-/* It needs nothing of the folder but itself. */
-bool launch_is_init(void)
-{
-    return strcmp(launch.name, INIT) == 0;
-}
-
-bool launch_is_discover(void)
-{
-    return strcmp(launch.name, DISCOVER) == 0;
-}
-
 static bool is_of_pip(int argc, char **argv, const char *own_name)
 {
     return argc > 4 && strncmp(own_name, "agent-", 6) == 0
@@ -126,7 +126,7 @@ static bool is_of_pip(int argc, char **argv, const char *own_name)
 }
 
 /* What the program is called, where it is, and its words, which may come from pip's console script. */
-void launch_find(int argc, char **argv, char **environment)
+static enum program find_program(int argc, char **argv, char **environment)
 {
     /* readlink ends nothing with a zero; what is longer than this has no path. */
     static char own_path[PATH_MAX], own_name[NAME_MAX + 1];
@@ -146,40 +146,25 @@ void launch_find(int argc, char **argv, char **environment)
         session.words = argv + 5;
         launch.root = argv[3];
         prctl(PR_SET_NAME, last_part(argv[4]));
-    } else if (!launch_is_init()) {
+    } else if (program_of(launch.name) != FIRST_PROCESS) {
+        /* That one needs nothing of the folder but itself. */
         find_runtime(own_path);
     }
     session.word_count = count_of(session.words);
+    return program_of(launch.name);
 }
 
-static bool is_one_of(const char *word, const char *const *words, size_t count)
+bool is_set_to(const char *variable, const char *value)
 {
-    for (size_t number = 0; number < count; number++)
-        if (strcmp(word, words[number]) == 0)
-            return true;
-    return false;
-}
-
-/* Programs other than mpirt-rsh have nothing to hand over. */
-bool launch_is_agent(void)
-{
-    static const char *const names[] = {"mpirt-rsh", "ssh", "kubexec.sh"};
-    return is_one_of(launch.name, names, sizeof names / sizeof *names);
+    const char *set = getenv(variable);
+    return set && strcmp(set, value) == 0;
 }
 
 /* Asked for, or nothing that is worth a switchboard which stays. */
 bool launch_wants_private_switchboard(void)
 {
-    static const char *const words[] = {"--direct", "--help", "--version", "-V"};
-    const char *set = getenv("MPIRT_SWITCHBOARD");
-    return (set && strcmp(set, "off") == 0)
-        || (session.word_count && is_one_of(session.words[0], words, sizeof words / sizeof *words));
-}
-
-bool launch_wants_log(void)
-{
-    const char *set = getenv("MPIRT_LOG");
-    return set && strcmp(set, "debug") == 0;
+    static const char *const words[] = {"--direct", "--help", "--version", "-V", NULL};
+    return is_set_to("MPIRT_SWITCHBOARD", "off") || (session.word_count && is_one_of(session.words[0], words));
 }
 
 /* Until the execve, whatever that takes. */
@@ -191,13 +176,14 @@ void *launch_memory(size_t size)
     return made;
 }
 
-char *launch_joined(const char *one, const char *two, const char *three)
+char *launch_join(const char *const *parts)
 {
-    size_t first = strlen(one), second = strlen(two), third = strlen(three);
-    char *made = launch_memory(first + second + third + 1);
-    memcpy(made, one, first);
-    memcpy(made + first, two, second);
-    memcpy(made + first + second, three, third);
+    size_t length = 1;
+    for (const char *const *part = parts; *part; part++)
+        length += strlen(*part);
+    char *made = launch_memory(length), *at = made;
+    while (*parts)
+        at = stpcpy(at, *parts++);
     return made;
 }
 
@@ -210,23 +196,63 @@ static size_t add_python(char **to, const char *code, const char *program)
         return sizeof words / sizeof *words;
     }
     char *words[] = {
-        launch_joined(launch.root, "/lib/ld.so", ""),
+        launch_joined(launch.root, "/lib/ld.so"),
         "--inhibit-cache",
-        "--library-path", launch_joined(launch.root, "/lib", ""),
+        "--library-path", launch_joined(launch.root, "/lib"),
         "--argv0", launch_joined(launch.root, "/bin/", launch.name),
         launch_joined(launch.root, "/lib/python", ""),
         /* Neither PYTHON* nor what the image's site has to say. */
         "-I", "-S",
-        launch_joined(launch_joined(launch.root, "/lib/programs/", ""), program, ".pyc"),
+        launch_joined(launch.root, "/lib/programs/", program, ".pyc"),
     };
     memcpy(to, words, sizeof words);
     return sizeof words / sizeof *words;
 }
 
+/*
+ * What Python and its loader get to see of the environment.
+ *
+ * Variables that would change how the runtime folder's Python is loaded (LD_*, GLIBC_TUNABLES, LC_ALL) are renamed
+ * on the way; start.py gives them their names back, so that programs which Python starts see what the user set.
+ */
+#define HELD "MPIRT_HELD_"
+/* The C locale needs no files, and puts Python into its UTF-8 mode. */
+#define LOCALE "LC_ALL=C"
+
+enum { MORE = 3 };
+
+static const char *const held[] = {"LD_", "GLIBC_TUNABLES=", "LC_ALL=", NULL};
+static const char *const for_board[] = {"PATH=", "HOME=", "TMPDIR=", "LANG=", "LD_", NULL};
+
+bool begins_with_one_of(const char *variable, const char *const *starts)
+{
+    while (*starts && strncmp(variable, *starts, strlen(*starts)) != 0)
+        starts++;
+    return *starts;
+}
+
+/* A switchboard serves others too: nothing in it is this command's. `own` is one variable more, or NULL. */
+static char **environment_for(bool is_board, char *own)
+{
+    char **made = launch_memory((session.variable_count + MORE) * sizeof *made);
+    size_t count = 0;
+    for (size_t number = 0; number < session.variable_count; number++) {
+        char *given = session.environment[number];
+        if (is_board && !begins_with_one_of(given, for_board))
+            continue;
+        made[count++] = launch.python || !begins_with_one_of(given, held) ? given : launch_joined(HELD, given);
+    }
+    if (own)
+        made[count++] = own;
+    if (!launch.python)
+        made[count] = LOCALE;
+    return made;
+}
+
 static _Noreturn void execute(char **words, char **environment)
 {
     execve(words[0], words, environment);
-    fail("can't start ", words[0], launch_joined(": ", strerror(errno), ""));
+    fail("can't start ", words[0], launch_joined(": ", strerror(errno)));
 }
 
 /* The program in Python, which takes this process's place, with one more variable or NULL. */
@@ -236,8 +262,7 @@ _Noreturn void launch_program(char *variable)
     size_t count = add_python(words, CODE_DISCOVER, launch.name);
     words[count++] = (char *)session.called;
     memcpy(words + count, session.words, session.word_count * sizeof *words);
-    char **environment = environment_for_python(launch.python != NULL, variable);
-    execute(words, environment);
+    execute(words, environment_for(false, variable));
 }
 
 _Noreturn void launch_switchboard(const char *folder)
@@ -247,6 +272,20 @@ _Noreturn void launch_switchboard(const char *folder)
     if (!launch.python)
         words[count] = BOARD;
     launch.name = BOARD;
-    char *own = launch_joined("MPIRT_SWITCHBOARD=", folder, "");
-    execute(words, environment_for_board(launch.python != NULL, own));
+    char *own = launch_joined("MPIRT_SWITCHBOARD=", folder);
+    execute(words, environment_for(true, own));
+}
+
+int main(int argc, char **argv, char **environment)
+{
+    switch (find_program(argc, argv, environment)) {
+    case FIRST_PROCESS:
+        init_run(session.words);
+    case DISCOVERY:
+        discover_run();
+    case AGENT:
+        agent_run();
+    case IN_PYTHON:
+        launch_program(NULL);
+    }
 }

@@ -6,12 +6,6 @@
  */
 #include "agent.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 enum { OUTPUTS = 2, PIECES = 64, MOST_AT_ONCE = 64 << 10, WRITES_IN_A_PASS = 4 };
 
 struct piece {
@@ -148,7 +142,7 @@ static void account(struct output *output, ssize_t put, int error)
 {
     if (put >= 0)
         output->ring.begin += (u64)put;
-    else if (error != EAGAIN && error != EINTR)
+    else if (!is_passing(error))
         break_by(output, error);
     count_written(output);
 }
@@ -204,19 +198,14 @@ void outputs_watch(void)
     }
 }
 
-static bool is_drained(const struct output *output)
-{
-    return !ring_length(&output->ring);
-}
-
 bool output_is_drained(int stream)
 {
-    return is_drained(of(stream));
+    return !ring_length(&of(stream)->ring);
 }
 
 bool outputs_are_drained(void)
 {
-    return is_drained(&outputs[0]) && is_drained(&outputs[1]);
+    return output_is_drained(STDOUT_FILENO) && output_is_drained(STDERR_FILENO);
 }
 
 u64 output_come(int stream)

@@ -7,26 +7,18 @@
  */
 #include "agent.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #define NAME "/mpirt-switchboard-"
 
 static struct text problem;
 static int problem_weight = -1;
 
 /* What tells most is kept; of several that tell the same, the last one. */
-void problem_note(int weight, const char *path, const char *what)
+void problem_set(int weight, const char *const *parts)
 {
     if (weight < problem_weight)
         return;
     problem_weight = weight;
-    text_begin(&problem, path);
-    text_add(&problem, what);
+    text_set(&problem, parts);
 }
 
 const char *problem_text(void)
@@ -42,12 +34,8 @@ bool problem_is_worth_telling(void)
 
 static void note_error(const char *path)
 {
-    int error = errno;
     /* That there is no such root is no news where there are others. */
-    problem_note(error == ENOENT ? 0 : 1, path, ": ");
-    if (problem_weight <= 1)
-        text_add(&problem, strerror(error));
-    errno = error;
+    problem_note(errno == ENOENT ? 0 : 1, path, ": ", strerror(errno));
 }
 
 /* The one folder, where the user names one. */
@@ -86,8 +74,7 @@ static bool path_at(int number, struct text *path)
     const char *root = place_root(number);
     if (!root)
         return false;
-    text_begin(path, root);
-    text_add(path, NAME);
+    text_begin(path, root, NAME);
     text_add_number(path, geteuid());
     text_add(path, "-");
     return add_namespace(path);
@@ -106,17 +93,12 @@ static bool is_usable(const char *path, int fd)
     }
     if (status.st_mode & 077) {
         static struct text what;
-        text_begin(&what, " is accessible to others: its mode is ");
-        text_add_mode(&what, status.st_mode & 07777);
+        text_begin(&what, " is accessible to others: its mode is 0");
+        text_add_octal(&what, status.st_mode & 07777);
         problem_note(2, path, what.bytes);
         return false;
     }
     return true;
-}
-
-static int open_folder(const char *path)
-{
-    return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 static int open_or_make(const char *path, bool makes)

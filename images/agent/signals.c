@@ -6,12 +6,6 @@
  */
 #include "agent.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
@@ -69,19 +63,11 @@ const sigset_t *signals_mask(void)
     return &mask_at_start;
 }
 
-u32 signals_count(void)
+/* All that have come so far. */
+u32 signals_hand_over(const u8 **all)
 {
-    return count;
-}
-
-const u8 *signals_all(void)
-{
-    return numbers;
-}
-
-void signals_hand_over(void)
-{
-    told = count;
+    *all = numbers;
+    return told = count;
 }
 
 bool signal_next(u8 *number)

@@ -4,18 +4,9 @@
  * Integers are little endian whatever the processor is. Nothing is queued: what goes out is composed when it can be
  * sent, so a slow peer costs no memory and gets what is true then.
  */
-#include "frames.h"
+#include "common.h"
 
-#include "process.h"
-#include "watch.h"
-
-#include <errno.h>
-#include <poll.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-static u64 get(const u8 *at, int size)
+u64 get_bytes(const u8 *at, int size)
 {
     u64 value = 0;
     while (size--)
@@ -23,35 +14,10 @@ static u64 get(const u8 *at, int size)
     return value;
 }
 
-static void put(u8 *at, int size, u64 value)
+void put_bytes(u8 *at, int size, u64 value)
 {
     for (; size--; value >>= 8)
         *at++ = (u8)value;
-}
-
-u16 get16(const u8 *at)
-{
-    return (u16)get(at, 2);
-}
-
-u32 get32(const u8 *at)
-{
-    return (u32)get(at, 4);
-}
-
-u64 get64(const u8 *at)
-{
-    return get(at, 8);
-}
-
-void put32(u8 *at, u32 value)
-{
-    put(at, 4, value);
-}
-
-void put64(u8 *at, u64 value)
-{
-    put(at, 8, value);
 }
 
 static bool is_allowed(const struct frame *frame, const struct frame_rules *rules)
@@ -68,7 +34,7 @@ enum parsed frame_parse(const u8 *bytes, size_t size, const struct frame_rules *
     if (size < HEADER)
         return FRAME_PARTIAL;
     *frame = (struct frame){
-        bytes[0], (u32)get(bytes + 1, 3), get32(bytes + 4), get64(bytes + 8), bytes + HEADER,
+        bytes[0], (u32)get_bytes(bytes + 1, 3), get32(bytes + 4), get64(bytes + 8), bytes + HEADER,
     };
     if (!is_allowed(frame, rules))
         return FRAME_BROKEN;
@@ -78,14 +44,14 @@ enum parsed frame_parse(const u8 *bytes, size_t size, const struct frame_rules *
 /* How many bytes the first frame lacks, as far as is known. */
 size_t frame_missing(const u8 *bytes, size_t size)
 {
-    return size < HEADER ? HEADER - size : HEADER + (size_t)get(bytes + 1, 3) - size;
+    return size < HEADER ? HEADER - size : HEADER + (size_t)get_bytes(bytes + 1, 3) - size;
 }
 
 /* The payload follows it. Returns the size of the whole frame. */
 size_t frame_head(u8 *to, u8 type, u32 length, u32 epoch, u64 number)
 {
     to[0] = type;
-    put(to + 1, 3, length);
+    put_bytes(to + 1, 3, length);
     put32(to + 4, epoch);
     put64(to + 8, number);
     return HEADER + (size_t)length;
@@ -143,7 +109,7 @@ bool link_receive(struct link *link, const struct frame_rules *rules, bool (*tak
     u8 *to = link->incoming + link->received;
     ssize_t got = recv(link->fd, to, link->incoming_size - link->received, MSG_DONTWAIT);
     if (got < 0)
-        return errno == EAGAIN || errno == EINTR;
+        return is_passing(errno);
     link->received += (size_t)got;
     return got > 0 && take_frames(link, rules, take);
 }

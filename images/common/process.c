@@ -1,11 +1,8 @@
 /* Owns: the system calls that musl has no function for, or only one that leaves something out. */
-#include "process.h"
+#include "common.h"
 
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -42,4 +39,19 @@ void memory_give_back(void *from, size_t length)
     uintptr_t begin = ((uintptr_t)from + mask) & ~mask, end = ((uintptr_t)from + length) & ~mask;
     if (end > begin)
         madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
+/* Whether a call that failed so is to be made again. */
+bool is_passing(int error)
+{
+    return error == EAGAIN || error == EINTR;
+}
+
+/* With errno as it was. Returns -1. */
+int close_failed(int fd)
+{
+    int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
 }

@@ -1,9 +1,5 @@
 /* Owns: where in the buffer each byte of a window lies. */
-#include "ring.h"
-
-#include "process.h"
-
-#include <string.h>
+#include "common.h"
 
 u64 ring_length(const struct ring *ring)
 {

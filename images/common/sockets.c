@@ -10,20 +10,10 @@
  * can. Each of its lines begins with a mount's number, which is unique in the whole system: processes of one
  * container have the same first line.
  */
-#include "sockets.h"
+#include "common.h"
 
-#include "text.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>           /* renameat, and nothing else of it */
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -59,32 +49,29 @@ const char *place_root(int number)
     return NULL;
 }
 
+int open_folder(const char *path)
+{
+    return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 /* 0 and errno: not known. */
 static u64 first_mount(pid_t pid)
 {
-    char line[24] = {0};
-    struct text path;
-    text_begin(&path, "/proc/");
-    text_add_number(&path, (u64)pid);
-    text_add(&path, "/mountinfo");
-    int fd = open(path.bytes, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
+    char line[24];
     errno = EPERM;
-    if (read(fd, line, sizeof line - 1) < 0)
-        *line = 0;
-    int error = errno;
-    close(fd);
-    errno = error;
-    return strtoull(line, NULL, 10);
+    return process_file(pid, "/mountinfo", line, sizeof line) < 0 ? 0 : strtoull(line, NULL, 10);
 }
 
 /* Not where /proc is missing or belongs to another pid namespace: its numbers are those of other processes. */
-bool peers_are_visible(void)
+bool processes_are_visible(void)
 {
     char own[24] = {0};
-    return readlink("/proc/self", own, sizeof own - 1) > 0 && strtoull(own, NULL, 10) == (u64)getpid()
-        && first_mount(getpid()) != 0;
+    return readlink("/proc/self", own, sizeof own - 1) > 0 && strtoull(own, NULL, 10) == (u64)getpid();
+}
+
+bool peers_are_visible(void)
+{
+    return processes_are_visible() && first_mount(getpid()) != 0;
 }
 
 static bool has_ended(int process)
@@ -144,14 +131,6 @@ static int new_socket(int folder, const char *name, struct sockaddr_un *address)
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
     memcpy(address->sun_path, path.bytes, path.length + 1);
     return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-}
-
-static int close_failed(int fd)
-{
-    int error = errno;
-    close(fd);
-    errno = error;
-    return -1;
 }
 
 /*

@@ -1,17 +1,5 @@
 /* Owns: how a text that is too long is cut. */
-#include "text.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
-void text_begin(struct text *text, const char *first)
-{
-    text->length = 0;
-    text_add(text, first);
-}
+#include "common.h"
 
 /* What doesn't fit is cut; text_fits() reports that. */
 void text_add(struct text *text, const char *more)
@@ -23,6 +11,13 @@ void text_add(struct text *text, const char *more)
     memcpy(text->bytes + text->length, more, length);
     text->length += length;
     text->bytes[text->length] = 0;
+}
+
+void text_set(struct text *text, const char *const *parts)
+{
+    text->length = 0;
+    while (*parts)
+        text_add(text, *parts++);
 }
 
 static void add_digits(struct text *text, u64 number, unsigned base)
@@ -41,10 +36,9 @@ void text_add_number(struct text *text, u64 number)
     add_digits(text, number, 10);
 }
 
-void text_add_mode(struct text *text, unsigned mode)
+void text_add_octal(struct text *text, u64 number)
 {
-    text_add(text, "0");
-    add_digits(text, mode, 8);
+    add_digits(text, number, 8);
 }
 
 bool text_fits(const struct text *text)
@@ -68,9 +62,19 @@ ssize_t read_file(const char *path, char *to, size_t size)
             break;
         length += (size_t)got;
     }
-    close(fd);
+    close_failed(fd);
     to[length] = 0;
     return got < 0 ? -1 : (ssize_t)length;
+}
+
+/* The same of a file of /proc/PID. */
+ssize_t process_file(pid_t pid, const char *file, char *to, size_t size)
+{
+    struct text path;
+    text_begin(&path, "/proc/");
+    text_add_number(&path, (u64)pid);
+    text_add(&path, file);
+    return read_file(path.bytes, to, size);
 }
 
 bool write_all(int fd, const char *bytes, size_t length)
@@ -87,13 +91,13 @@ bool write_all(int fd, const char *bytes, size_t length)
     return true;
 }
 
-/* A line on stderr, where there is no loop. Whether it can be written makes no difference. */
-void say_at_once(const char *name, const char *one, const char *two, const char *three)
+/* On stderr, where there is no loop. Whether it can be written makes no difference. */
+void say_line(const char *const *parts)
 {
-    struct iovec pieces[] = {
-        {(char *)name, strlen(name)}, {": ", 2}, {(char *)one, strlen(one)}, {(char *)two, strlen(two)},
-        {(char *)three, strlen(three)}, {"\n", 1},
-    };
-    if (writev(STDERR_FILENO, pieces, sizeof pieces / sizeof *pieces) < 0)
+    struct iovec pieces[8];
+    int count = 0;
+    for (; parts[count] && count < 8; count++)
+        pieces[count] = (struct iovec){(char *)parts[count], strlen(parts[count])};
+    if (writev(STDERR_FILENO, pieces, count) < 0)
         return;
 }

@@ -1,7 +1,6 @@
 /* Owns: what one pass of the loop waits for. */
-#include "watch.h"
+#include "common.h"
 
-#include <poll.h>
 #include <time.h>
 
 /* The keeper's: the connection, the listener, three pipes and execve's; the callers; the fence. */
@@ -37,6 +36,14 @@ void watch_wait(i64 now, i64 until, const sigset_t *mask)
     if (ppoll(watched, count, until == NEVER ? NULL : &limit, mask) < 0 && poll(watched, count, 0) < 0)
         for (nfds_t number = 0; number < count; number++)
             watched[number].revents = 0;
+}
+
+/* For one descriptor, where there is no loop. False: it is too late. */
+bool wait_for(int fd, short events, i64 until)
+{
+    struct pollfd one = {.fd = fd, .events = events};
+    i64 left = until - clock_now();
+    return left > 0 && poll(&one, 1, (int)left) > 0;
 }
 
 i64 clock_now(void)

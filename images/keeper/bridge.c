@@ -1,23 +1,11 @@
 /*
- * Owns: the bytes on their way, of which it understands nothing. The exec's streams belong to others too, so they stay blocking: they are read when
- * there is something; stdout, a pipe, is opened a second time to be written. Where it can't be, it is written when
- * there is room: as much as a pipe holds when it is empty, else a page.
+ * Owns: the bytes on their way, of which it understands nothing. The exec's streams belong to others too, so they stay
+ * blocking: they are read when there is something; stdout, a pipe, is opened a second time to be written. Where it
+ * can't be, it is written when there is room: as much as a pipe holds when it is empty, else a page.
  */
-#include "bridge.h"
+#include "keeper.h"
 
-#include "../common/process.h"
-#include "../common/watch.h"
-#include "tree.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum {
     CARRIED = 65536,
@@ -38,11 +26,6 @@ struct lane {
 static bool is_empty(const struct lane *lane)
 {
     return lane->begin == lane->end;
-}
-
-static bool is_passing(int error)
-{
-    return error == EAGAIN || error == EINTR;
 }
 
 static void load(struct lane *lane)
@@ -77,27 +60,23 @@ static bool unload(struct lane *lane)
 }
 
 /* False: the exec's side is gone. A keeper that takes nothing any more may still have sent its last words. */
-static bool carry_once(struct lane *inward, struct lane *outward, int limit)
+static bool carry_once(struct lane *inward, struct lane *outward, i64 now, i64 until)
 {
     bool loads_in = is_empty(inward) && !inward->is_over;
     bool loads_out = is_empty(outward) && !outward->is_over;
-    struct pollfd watched[] = {
-        {.fd = loads_in ? inward->from : -1, .events = POLLIN},
-        {.fd = is_empty(inward) ? -1 : inward->to, .events = POLLOUT},
-        {.fd = loads_out ? outward->from : -1, .events = POLLIN},
-        {.fd = outward->to, .events = is_empty(outward) ? 0 : POLLOUT},
-    };
-    if (poll(watched, sizeof watched / sizeof *watched, limit) < 0)
-        return true;
-    if (watched[0].revents)
+    watch_clear();
+    int from_exec = watch(loads_in ? inward->from : -1, POLLIN);
+    int to_keeper = watch(is_empty(inward) ? -1 : inward->to, POLLOUT);
+    int from_keeper = watch(loads_out ? outward->from : -1, POLLIN);
+    int to_exec = watch(outward->to, is_empty(outward) ? 0 : POLLOUT);
+    watch_wait(now, until, NULL);
+    if (seen(from_exec))
         load(inward);
-    if (watched[1].revents && !unload(inward))
+    if (seen(to_keeper) && !unload(inward))
         inward->end = inward->begin;
-    if (watched[2].revents)
+    if (seen(from_keeper))
         load(outward);
-    if (watched[3].revents & POLLOUT)
-        return unload(outward);
-    return !(watched[3].revents & (POLLERR | POLLHUP | POLLNVAL));
+    return seen(to_exec) & POLLOUT ? unload(outward) : !seen(to_exec);
 }
 
 /* What a keeper leaves that was killed: its children are ours then, and no other process would end them. */
@@ -165,7 +144,7 @@ int bridge_carry(int connection, pid_t keeper)
         i64 now = clock_now();
         if (until == NEVER && (inward.is_over || outward.is_over))
             until = now + LAST_WRITES;
-        if (now >= until || !carry_once(&inward, &outward, until == NEVER ? -1 : (int)(until - now)))
+        if (now >= until || !carry_once(&inward, &outward, now, until))
             break;
     }
     /* What the keeper sent is written; what it would have read it has, by the end of the connection at the latest. */

@@ -1,17 +1,5 @@
 /* Owns: their first frame. Not a byte more is read, so that what follows ATTACH is left to the connection. */
-#include "callers.h"
-
-#include "../common/sockets.h"
-#include "../common/watch.h"
-#include "connection.h"
-#include "fence.h"
-#include "session.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include "keeper.h"
 
 enum { CALLERS = 8, PATIENCE = 10000, PAUSE = 200 };
 
@@ -94,7 +82,7 @@ static void listen_to(struct caller *caller, i64 now)
 {
     struct frame frame = {0};
     ssize_t got = read(caller->fd, caller->bytes + caller->length, frame_missing(caller->bytes, caller->length));
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+    if (got < 0 && is_passing(errno))
         return;
     if (got <= 0) {
         dismiss(caller);

@@ -2,18 +2,7 @@
  * Owns: the process and the verdict on its start: execve's own pipe is closed by a successful one, and carries errno
  * otherwise.
  */
-#include "command.h"
-
-#include "../common/process.h"
-#include "../common/watch.h"
-#include "streams.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "keeper.h"
 
 static struct command own;
 const struct command *const command = &own;

@@ -5,17 +5,7 @@
  * dealt with at once and the connection is always read. Nothing is queued for a slow agent: what changes while it
  * doesn't read is reported once, with its last value.
  */
-#include "connection.h"
-
-#include "command.h"
-#include "place.h"
-#include "session.h"
-#include "streams.h"
-#include "usage.h"
-
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "keeper.h"
 
 enum { TAKEN_STEP = STDIN_KEPT / 4 };    /* as seldom as this: every frame has a long way to go */
 

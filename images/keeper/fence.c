@@ -9,17 +9,9 @@
  * known without a clock of another machine: START is sent only after the first line was read, so its launcher still
  * ran when the session was made.
  */
-#include "fence.h"
+#include "keeper.h"
 
-#include "../common/watch.h"
-#include "place.h"
-
-#include <errno.h>
-#include <poll.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { SESSIONS = 64, PATIENCE = 10000, HEARD = 8 };
 
@@ -121,23 +113,19 @@ void fence_serve(void)
         if (!seen(others[number].ticket))
             continue;
         ssize_t got = read(others[number].fd, nothing, sizeof nothing);
-        if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)))
+        if (got > 0 || (got < 0 && is_passing(errno)))
             continue;
         close(others[number].fd);
         others[number] = others[--count];
     }
 }
 
-bool fence_is_over(i64 now)
+/* When it is over whatever the others do; 0: it is. */
+i64 fence_deadline(i64 now)
 {
     if (count && now < until)
-        return false;
+        return until;
     while (count)
         close(others[--count].fd);
-    return true;
-}
-
-i64 fence_deadline(void)
-{
-    return until;
+    return 0;
 }

@@ -4,19 +4,6 @@
  */
 #include "keeper.h"
 
-#include "../common/watch.h"
-#include "callers.h"
-#include "command.h"
-#include "connection.h"
-#include "fence.h"
-#include "session.h"
-#include "sessions.h"
-#include "streams.h"
-
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 enum { LAST_LISTEN = 1000 };
 
 static volatile sig_atomic_t is_to_end;

@@ -4,22 +4,7 @@
  * Owns: the first line on stdout, and which process does what. The file has neither an interpreter nor libraries,
  * for it runs in images that may have none.
  */
-#include "../common/process.h"
-#include "../common/text.h"
-#include "../common/watch.h"
-#include "bridge.h"
-#include "fence.h"
 #include "keeper.h"
-#include "place.h"
-#include "processes.h"
-#include "sessions.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 enum { OK = 0, NOT_MADE = 1, NOT_KNOWN = 1, MISUSED = 2, BUSY_PAUSE = 20, BUSY_PATIENCE = 30000 };
 
@@ -36,9 +21,7 @@ static void tidy_descriptors(void)
 static bool greet(const char *nonce, const char *what)
 {
     struct text line;
-    text_begin(&line, "\001mpirt-");
-    text_add(&line, nonce);
-    text_add(&line, what);
+    text_begin(&line, "\001mpirt-", nonce, what);
     text_add_number(&line, container_start());
     text_add(&line, "\n");
     return write_all(STDOUT_FILENO, line.bytes, line.length);

@@ -1,19 +1,8 @@
 /* Owns: the names of folders. A folder whose socket refuses connections has lost its keeper, and may be removed. */
-#include "place.h"
-
-#include "../common/sockets.h"
-#include "../common/text.h"
-#include "../common/watch.h"
+#include "keeper.h"
 
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 enum { SHORTEST_NONCE = 8, LONGEST_NONCE = 32, BACKLOG = 16 };
 
@@ -32,15 +21,8 @@ bool nonce_is_valid(const char *nonce)
 static struct text path_of(const char *root, const char *nonce)
 {
     struct text path;
-    text_begin(&path, root);
-    text_add(&path, "/" PREFIX);
-    text_add(&path, nonce);
+    text_begin(&path, root, "/" PREFIX, nonce);
     return path;
-}
-
-static int open_folder(const char *path)
-{
-    return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 /* By the folder's descriptor: others may put a link in its place meanwhile. */
@@ -113,9 +95,7 @@ static int connect_in(const char *root, const char *nonce)
         return -1;
     errno = EPERM;
     int fd = fstat(folder, &status) == 0 && status.st_uid == geteuid() ? socket_connect(folder) : -1;
-    int error = errno;
-    close(folder);
-    errno = error;
+    close_failed(folder);
     return fd;
 }
 

@@ -3,18 +3,9 @@
  * others are there as well. /proc/PID/ns/mnt can't be read of another user's process; /proc/PID/mountinfo can. A
  * mount's number is unique in the whole system, so two processes with a mount in common share the namespace.
  */
-#include "processes.h"
-
-#include "../common/text.h"
+#include "keeper.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 enum {
     ROWS = 32768,
@@ -38,22 +29,6 @@ static u64 number_at(const char **at)
     for (; **at >= '0' && **at <= '9'; (*at)++)
         number = number * 10 + (u64)(**at - '0');
     return number;
-}
-
-static struct text path_of(pid_t pid, const char *file)
-{
-    struct text path;
-    text_begin(&path, "/proc/");
-    text_add_number(&path, (u64)pid);
-    text_add(&path, file);
-    return path;
-}
-
-/* As read_file: a file of /proc/PID. */
-ssize_t process_file(pid_t pid, const char *file, char *to, size_t size)
-{
-    struct text path = path_of(pid, file);
-    return read_file(path.bytes, to, size);
 }
 
 /* False: it has ended (ENOENT, ESRCH), or can't be read; errno says which. */
@@ -86,14 +61,6 @@ static bool read_process(pid_t pid, struct process *process)
         at += *at == ' ';
     }
     return true;
-}
-
-/* False also where /proc is another pid namespace's. */
-static bool processes_are_visible(void)
-{
-    char own[24] = {0};
-    const char *at = own;
-    return readlink("/proc/self", own, sizeof own - 1) > 0 && number_at(&at) == (u64)getpid();
 }
 
 /*
@@ -184,7 +151,10 @@ static bool is_shell_name(const char *path)
 static bool is_shell(pid_t pid)
 {
     char program[4096] = {0}, words[512];
-    struct text path = path_of(pid, "/exe");
+    struct text path;
+    text_begin(&path, "/proc/");
+    text_add_number(&path, (u64)pid);
+    text_add(&path, "/exe");
     if (readlink(path.bytes, program, sizeof program - 1) < 0)
         return false;
     char *deleted = strstr(program, " (deleted)");

@@ -3,17 +3,7 @@
  *
  * While it ends, /proc is read again and again, at first often: most commands end at once.
  */
-#include "session.h"
-
-#include "../common/watch.h"
-#include "command.h"
-#include "fence.h"
-#include "place.h"
-#include "streams.h"
-#include "tree.h"
-
-#include <errno.h>
-#include <unistd.h>
+#include "keeper.h"
 
 enum { SIGNALS = 64, FIRST_PAUSE = 5, LONGEST_PAUSE = 200, FRUITLESS_LOOKS = 10 };
 
@@ -84,8 +74,7 @@ static void fail(int error, const char *problem, const char *what)
 {
     own.phase = UNSTARTED;
     own.error = error;
-    text_begin(&own.problem, problem);
-    text_add(&own.problem, what);
+    text_begin(&own.problem, problem, what);
 }
 
 /* What is left of the command at its own end is left alone, unless an END comes before EXIT. */
@@ -238,20 +227,25 @@ static i64 step_running(i64 now)
     return wake;
 }
 
+static void start_command(void)
+{
+    const char *problem = command_start(&own.start);
+    if (problem)
+        fail(errno, problem, "");
+    else
+        own.phase = STARTING;
+}
+
 /* What time and children have changed. Returns when to look again. */
 i64 session_step(i64 now)
 {
-    const char *problem;
+    i64 fenced_until;
     switch (own.phase) {
     case FENCING:
-        if (!fence_is_over(now))
-            return fence_deadline();
-        problem = command_start(&own.start);
-        if (problem)
-            fail(errno, problem, "");
-        else
-            own.phase = STARTING;
-        return now;
+        fenced_until = fence_deadline(now);
+        if (!fenced_until)
+            start_command();
+        return fenced_until;
     case STARTING:
     case RUNNING:
         return step_running(now);

@@ -12,20 +12,10 @@
  * A shell is abandoned if the connection of its exec ended before its first line, and the runtime keeps its stdin open
  * (containerd 2.4 does, if it is killed meanwhile).
  */
-#include "sessions.h"
+#include "keeper.h"
 
-#include "../common/text.h"
-#include "place.h"
-#include "processes.h"
-
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
 /* Longer than the sum of all time limits of an agent for a shell. In clock ticks, as in /proc. */
 #ifndef STRAY_AGE
@@ -41,7 +31,7 @@ enum {
     TICKS_PER_SECOND = 100,
 };
 
-/* BOOTSTRAP of greeting.py, as /proc shows it. */
+/* BOOTSTRAP of entrance.py, as /proc shows it. */
 static const char first_words[] = "/bin/sh\0-c\0IFS= read -r mpirt && eval \"$mpirt\"";
 
 /* Tags are below 2^63: some programs take limits for signed numbers. */

@@ -1,11 +1,5 @@
 /* Owns: the parts of START, until the command has its words. */
-#include "start.h"
-
-#include "../common/process.h"
-
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
+#include "keeper.h"
 
 enum {
     FIXED = 29,              /* lease, grace, stdin, attempt, launcher, two counts */

@@ -1,17 +1,10 @@
 /*
- * Owns: the pipes and the rings: what is kept of each stream, and how far each side is. A pipe of output isn't watched while its
- * ring is full: the command then waits, as it would for any slow reader.
+ * Owns: the pipes and the rings: what is kept of each stream, and how far each side is. A pipe of output isn't watched
+ * while its ring is full: the command then waits, as it would for any slow reader.
  */
-#include "streams.h"
+#include "keeper.h"
 
-#include "../common/ring.h"
-#include "../common/watch.h"
-#include "protocol.h"
-
-#include <errno.h>
-#include <poll.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 enum {
     OUTPUT_KEPT = 2 << 20,   /* of each stream */
@@ -103,11 +96,6 @@ void streams_watch(void)
     }
 }
 
-static bool is_passing(ssize_t result)
-{
-    return result < 0 && (errno == EAGAIN || errno == EINTR);
-}
-
 static void serve_stdin(void)
 {
     short events = seen(in.ticket);
@@ -115,7 +103,7 @@ static void serve_stdin(void)
         return;
     struct iovec bytes = ring_bytes(&in.ring);
     ssize_t put = events & POLLERR ? 0 : write(in.fd, bytes.iov_base, bytes.iov_len);
-    if (events & POLLERR || (put < 0 && !is_passing(put)))
+    if (events & POLLERR || (put < 0 && !is_passing(errno)))
         close_stdin();
     else if (put > 0)
         in.ring.begin += (u64)put;
@@ -134,7 +122,7 @@ static void serve_output(struct output *output)
         output->ring.end += (u64)got;
         output->left -= settling.is_decided ? (u64)got : 0;
         settling.has_come = true;
-    } else if (!is_passing(got)) {
+    } else if (got == 0 || !is_passing(errno)) {
         close_output(output);
     }
 }

@@ -8,10 +8,7 @@
  * A process that was just forked has its parent's handler until it executes its own program. A signal that comes
  * before that is lost. So one that was started after all had the signal, and has a handler no more, is given it again.
  */
-#include "tree.h"
-
-#include <signal.h>
-#include <unistd.h>
+#include "keeper.h"
 
 static struct table last;
 static pid_t hidden;
@@ -23,21 +20,26 @@ void hide_process(pid_t pid)
 }
 
 /* A child may have a lower pid than its parent, so this goes on until nothing changes. */
+static void spread(struct table *table, bool (*gets_mark)(const struct table *table, struct process *process))
+{
+    for (bool changes = true; changes;) {
+        changes = false;
+        for (size_t number = 0; number < table->count; number++)
+            changes |= gets_mark(table, &table->rows[number]);
+    }
+}
+
+static bool becomes_member(const struct table *table, struct process *process)
+{
+    if (process->is_member || process->pid == hidden)
+        return false;
+    const struct process *parent = process_find(table, process->parent);
+    return process->is_member = process->parent == getpid() || (parent && parent->is_member);
+}
+
 void mark_descendants(struct table *table)
 {
-    bool changes = true;
-    pid_t self = getpid();
-    while (changes) {
-        changes = false;
-        for (size_t number = 0; number < table->count; number++) {
-            struct process *process = &table->rows[number];
-            if (process->is_member || process->pid == hidden)
-                continue;
-            const struct process *parent = process_find(table, process->parent);
-            process->is_member = process->parent == self || (parent && parent->is_member);
-            changes |= process->is_member;
-        }
-    }
+    spread(table, becomes_member);
 }
 
 static void mark_known(struct table *table, bool anew)
@@ -53,20 +55,12 @@ static void mark_known(struct table *table, bool anew)
     }
 }
 
-static void mark_helpers(struct table *table)
+static bool becomes_helper(const struct table *table, struct process *process)
 {
-    bool changes = true;
-    while (changes) {
-        changes = false;
-        for (size_t number = 0; number < table->count; number++) {
-            struct process *process = &table->rows[number];
-            if (!process->is_member || !process->is_late || process->is_helper)
-                continue;
-            const struct process *parent = process_find(table, process->parent);
-            process->is_helper = parent && (parent->minds || parent->is_helper);
-            changes |= process->is_helper;
-        }
-    }
+    if (!process->is_member || !process->is_late || process->is_helper)
+        return false;
+    const struct process *parent = process_find(table, process->parent);
+    return process->is_helper = parent && (parent->minds || parent->is_helper);
 }
 
 static void mark_parents(struct table *table)
@@ -132,7 +126,7 @@ int signal_descendants(pid_t group, int signal, bool anew)
         return anew || signal == SIGKILL ? signal_blindly(group, signal) : 1;
     mark_descendants(&table);
     mark_known(&table, anew);
-    mark_helpers(&table);
+    spread(&table, becomes_helper);
     mark_parents(&table);
     for (size_t number = 0; number < table.count; number++) {
         struct process *process = &table.rows[number];

@@ -5,21 +5,9 @@
  * it under a lock of the process in question, which may be held for as long as a device or a file system does not
  * answer. A reader is then stuck until it is killed, so it must not be the keeper.
  */
-#include "usage.h"
+#include "keeper.h"
 
-#include "../common/text.h"
-#include "../common/watch.h"
-#include "tree.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum {
     TICK = 10000,            /* microseconds: /proc has times in 1/100 s on all architectures */
@@ -87,9 +75,7 @@ static bool collect(int from, u64 *memory)
 {
     i64 until = clock_now() + MILLISECONDS;
     for (;;) {
-        i64 left = until - clock_now();
-        struct pollfd ready = {.fd = from, .events = POLLIN};
-        if (left <= 0 || poll(&ready, 1, (int)left) <= 0)
+        if (!wait_for(from, POLLIN, until))
             return false;
         u64 share;
         ssize_t got = read(from, &share, sizeof share);

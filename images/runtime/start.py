@@ -1,7 +1,7 @@
 """
 What every program of the runtime folder does first: undoes what the agent did to the environment and the words.
 
-Owns: the counterpart of images/agent/environment.c, which says why. Programs that ours start, such as a
+Owns: the counterpart of images/agent/launch.c, which says why. Programs that ours start, such as a
 kubeconfig's credential plugins, belong to the container's image and must see what its user set.
 """
 

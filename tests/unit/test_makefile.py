@@ -34,7 +34,7 @@ def checkout(tmp_path: Path) -> Checkout:
     made.stub(f"bin/{FOREIGN_MACHINE}")
     for name in (
         "images/build.py",
-        "images/common/types.h",
+        "images/common/common.h",
         "images/agent/agent.c",
         "images/keeper/keeper.c",
         *PROGRAMS,

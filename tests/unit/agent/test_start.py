@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -264,45 +265,56 @@ class TestStarting:
         ]
 
 
+def accessible(place: Path) -> None:
+    place.mkdir()
+    place.chmod(0o750)
+
+
+def anothers(place: Path) -> None:
+    place.mkdir(mode=0o700)
+    os.chown(place, 12345, 12345)
+
+
+def linked(place: Path) -> None:
+    place.with_name("real").mkdir(mode=0o700)
+    place.symlink_to(place.with_name("real"))
+
+
 class TestThePlace:
-    def test_one_that_others_may_enter_is_not_used(self, ground: Ground) -> None:
-        ground.place.mkdir()
-        ground.place.chmod(0o750)
+    @pytest.mark.parametrize(
+        ("make", "problem"),
+        [
+            pytest.param(accessible, "is accessible to others: its mode is 0750", id="others may enter it"),
+            pytest.param(anothers, "belongs to another user", id="of another user", marks=AS_ROOT),
+            pytest.param(linked, "is a link", id="a link"),
+        ],
+    )
+    def test_a_folder_that_is_not_safe_is_not_used(
+        self, ground: Ground, make: Callable[[Path], None], problem: str
+    ) -> None:
+        make(ground.place)
 
         said = gets_its_own(ground, ground.start())
 
-        expected = f"{ground.place} is accessible to others: its mode is 0750"
-        assert said == f"mpirt-rsh: no switchboard: {expected}{OWN}"
+        assert said == f"mpirt-rsh: no switchboard: {ground.place} {problem}{OWN}"
 
-    @AS_ROOT
-    def test_one_of_another_user_is_not_used(self, ground: Ground) -> None:
-        ground.place.mkdir(mode=0o700)
-        os.chown(ground.place, 12345, 12345)
+    @pytest.mark.parametrize(
+        ("place", "problem"),
+        [
+            pytest.param(
+                "/no/such/folder", "/no/such/folder: No such file or directory", id="one that can't be made"
+            ),
+            pytest.param(
+                "here",
+                "MPIRT_SWITCHBOARD is neither on nor off nor the absolute path of a folder",
+                id="a relative path",
+            ),
+        ],
+    )
+    def test_a_path_that_is_no_place_is_named(self, ground: Ground, place: str, problem: str) -> None:
+        said = gets_its_own(ground, ground.start(environment={"MPIRT_SWITCHBOARD": place}))
 
-        said = gets_its_own(ground, ground.start())
-
-        assert said == f"mpirt-rsh: no switchboard: {ground.place} belongs to another user{OWN}"
-
-    def test_a_link_is_not_used(self, ground: Ground) -> None:
-        (ground.root / "real").mkdir(mode=0o700)
-        ground.place.symlink_to(ground.root / "real")
-
-        said = gets_its_own(ground, ground.start())
-
-        assert said == f"mpirt-rsh: no switchboard: {ground.place} is a link{OWN}"
-
-    def test_one_that_can_not_be_made_is_named(self, ground: Ground) -> None:
-        place = ground.root / "no/such/folder"
-
-        said = gets_its_own(ground, ground.start(environment={"MPIRT_SWITCHBOARD": str(place)}))
-
-        assert said == f"mpirt-rsh: no switchboard: {place}: No such file or directory{OWN}"
-
-    def test_a_relative_path_is_no_place(self, ground: Ground) -> None:
-        said = gets_its_own(ground, ground.start(environment={"MPIRT_SWITCHBOARD": "here"}))
-
-        expected = "MPIRT_SWITCHBOARD is neither on nor off nor the absolute path of a folder"
-        assert said == f"mpirt-rsh: no switchboard: {expected}{OWN}"
+        assert said == f"mpirt-rsh: no switchboard: {problem}{OWN}"
 
     def test_a_path_may_be_longer_than_a_sockets(self, ground: Ground) -> None:
         ground.board(SERVE)

@@ -45,6 +45,20 @@ class Elf:
         return cls(machine, tuple(Segment(kind, flags) for kind, flags in found))
 
 
+def assert_is_static(data: bytes, architecture: str) -> None:
+    """Small enough for a ConfigMap of every job, for its processor, without a loader, and hardened."""
+    elf = Elf.read(data)
+    loaded = [one.flags for one in elf.segments if one.kind == PT_LOAD]
+    [stack] = [one.flags for one in elf.segments if one.kind == PT_GNU_STACK]
+
+    assert len(data) <= 65536
+    assert elf.machine == MACHINES[architecture][0]
+    assert [one for one in elf.segments if one.kind == PT_INTERP] == []
+    assert len(loaded) > 1
+    assert [flags for flags in loaded if flags & EXECUTABLE and flags & WRITABLE] == []
+    assert stack & EXECUTABLE == 0
+
+
 def runner(architecture: str) -> list[str]:
     """What runs a program of that architecture here: the processor itself, or QEMU."""
     machine = MACHINES[architecture][1]

@@ -11,21 +11,26 @@ import pytest
 IMAGES = Path(__file__).resolve().parents[3] / "images"
 SOURCES = sorted((*IMAGES.glob("*/*.c"), *IMAGES.glob("*/*.h")))
 LONGEST_FILE, LONGEST_FUNCTION = 400, 40
-_INCLUDE = re.compile(r'#include "([^"]+)"')
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_DECLARED = re.compile(r"(\w+)\([^{};]*\);$", re.MULTILINE)
+_DEFINED = re.compile(r"^(?!static)\w[\w *]*?(\w+)\([^;{}]*\)\n\{", re.MULTILINE)
 
 
-def included(folder: str) -> dict[str, set[str]]:
-    """Which modules of a program each of its modules includes, in its header or its source."""
-    found: dict[str, set[str]] = {}
-    for path in (IMAGES / folder).glob("*.[ch]"):
-        names = {Path(name).stem for name in _INCLUDE.findall(path.read_text()) if not name.startswith("..")}
-        found.setdefault(path.stem, set()).update(names - {path.stem})
-    return found
+def calls(folder: str) -> dict[str, set[str]]:
+    """Which modules of a program each of its modules calls: functions that its header declares."""
+    declared = set(_DECLARED.findall((IMAGES / folder / f"{folder}.h").read_text()))
+    texts = {path.stem: _COMMENT.sub("", path.read_text()) for path in (IMAGES / folder).glob("*.c")}
+    homes = {name: stem for stem, text in texts.items() for name in _DEFINED.findall(text) if name in declared}
+    assert set(homes) == declared
+    return {
+        stem: {homes[word] for word in re.findall(r"\w+", text) if word in homes} - {stem}
+        for stem, text in texts.items()
+    }
 
 
 @pytest.mark.parametrize("folder", ["common", "keeper"])
 def test_modules_depend_on_each_other_in_one_direction(folder: str) -> None:
-    order = list(TopologicalSorter(included(folder)).static_order())
+    order = list(TopologicalSorter(calls(folder)).static_order())
 
     assert len(order) == len(set(order)) > 1
 

@@ -51,6 +51,16 @@ while True:
     time.sleep(1000)
 """
 
+# Its first thread ends, another goes on: /proc shows it as a zombie.
+HEADLESS = """
+import ctypes, os, threading, time
+def run():
+    while open("/proc/self/stat").read().rpartition(")")[2].split()[0] != "Z": time.sleep(0.01)
+    os.write(1, b"ready\\n"); time.sleep(1000)
+threading.Thread(target=run).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
 # Away from its session and its parent, as daemon(3) does it.
 DAEMON = """
 import os, sys, time
@@ -147,42 +157,48 @@ def test_a_shell_that_goes_on_with_something_new_is_ended_within_the_grace(agent
     assert agent.out == b"again\n"
 
 
-def test_a_process_that_a_handler_starts_is_left_to_the_handler(agent: Agent) -> None:
-    saves = 'sh -c "sh -c \\"sleep 0.5; echo saved\\""; exit 3'
-    agent.start("/bin/sh", "-c", f"trap '{saves}' TERM; echo ready; while :; do sleep 0.05; done")
-    agent.until(Kind.OUT)
-
-    agent.end(grace=15_000)
-    ended = agent.until_exit()
-
-    assert (ended.was_killed, ended.code) == (False, 3)
-    assert agent.out == b"ready\nsaved\n"
+LOOP = "echo ready; while :; do sleep 0.05; done"
+SAVES = 'sh -c "sh -c \\"sleep 0.5; echo saved\\""; exit 3'
+SLEEPS = "sleep 1000 & sleep 0.5; exit 3"
+STOPS = 'trap "echo bye; exit 3" TERM; echo ready; kill -STOP $$; sleep 1000'
 
 
 @pytest.mark.parametrize(
-    "handler",
+    ("words", "out", "code"),
     [
-        pytest.param("sleep 1000 & exit 3", id="at once"),
-        pytest.param("sleep 1000 & sleep 0.5; exit 3", id="after it was spared while the handler ran"),
+        pytest.param(
+            ["/bin/sh", "-c", f"trap '{SAVES}' TERM; {LOOP}"],
+            b"saved\n",
+            3,
+            id="what a handler starts is left to it",
+        ),
+        pytest.param(
+            ["/bin/sh", "-c", f"trap 'sleep 1000 & exit 3' TERM; {LOOP}"],
+            b"",
+            3,
+            id="what a handler leaves behind ends",
+        ),
+        pytest.param(
+            ["/bin/sh", "-c", f"trap '{SLEEPS}' TERM; {LOOP}"],
+            b"",
+            3,
+            id="after it was spared while the handler ran",
+        ),
+        pytest.param([sys.executable, "-c", FORKS], b"", 3, id="a signal between fork and exec is given again"),
+        pytest.param(["/bin/sh", "-c", STOPS], b"bye\n", 3, id="a stopped process goes on"),
+        pytest.param([sys.executable, "-c", HEADLESS], b"", -signal.SIGTERM, id="a first thread that has ended"),
     ],
 )
-def test_a_process_that_a_handler_leaves_behind_is_ended_within_the_grace(agent: Agent, handler: str) -> None:
-    agent.start("/bin/sh", "-c", f"trap '{handler}' TERM; echo ready; while :; do sleep 0.05; done")
-    agent.until(Kind.OUT)
+def test_end_reaches_every_process_within_the_grace_and_lets_handlers_work(
+    agent: Agent, words: list[str], out: bytes, code: int
+) -> None:
+    agent.start(*words)
+    agent.until_true(lambda: agent.out == b"ready\n")
 
     agent.end(grace=600_000)
+    ended = agent.until_exit()
 
-    assert agent.until_exit().code == 3
-
-
-def test_a_signal_that_a_process_got_between_fork_and_exec_is_given_to_it_again(agent: Agent) -> None:
-    agent.start(sys.executable, "-c", FORKS)
-    agent.until(Kind.OUT)
-
-    agent.end(grace=600_000)
-
-    assert agent.until_exit().code == 3
-    assert agent.out == b"ready\n"
+    assert (agent.out, -ended.code if ended.was_killed else ended.code) == (b"ready\n" + out, code)
 
 
 def until_child(agent: Agent) -> None:
@@ -215,16 +231,6 @@ def test_a_later_end_shortens_the_grace_and_never_lengthens_it(agent: Agent) -> 
     agent.end(grace=1_000_000)
 
     assert agent.until_exit().code == signal.SIGKILL
-
-
-def test_end_reaches_a_stopped_process(agent: Agent) -> None:
-    agent.start("/bin/sh", "-c", 'trap "echo bye; exit 3" TERM; echo ready; kill -STOP $$; sleep 1000')
-    agent.until(Kind.OUT)
-
-    agent.end()
-    ended = agent.until_exit()
-
-    assert (agent.out, ended.code) == (b"ready\nbye\n", 3)
 
 
 def test_end_takes_a_daemon_along(agent: Agent) -> None:
@@ -275,16 +281,6 @@ def test_a_signal_to_the_keeper_ends_the_command_with_the_grace_of_start(agent: 
     assert ended.code == signal.SIGKILL
 
 
-# Its first thread ends, another goes on: /proc shows it as a zombie.
-HEADLESS = """
-import ctypes, os, threading, time
-def run():
-    while open("/proc/self/stat").read().rpartition(")")[2].split()[0] != "Z": time.sleep(0.01)
-    os.write(1, b"ready\\n"); time.sleep(1000)
-threading.Thread(target=run).start()
-ctypes.CDLL(None).pthread_exit(None)
-"""
-
 COUNTS = """
 import os, signal, time
 def handle(number, frame): os.write(1, b"%d\\n" % number)
@@ -292,16 +288,6 @@ signal.signal(signal.SIGTERM, handle); signal.signal(signal.SIGUSR1, handle)
 os.write(1, b"ready\\n")
 while True: time.sleep(1000)
 """
-
-
-def test_end_reaches_a_process_whose_first_thread_has_ended(agent: Agent) -> None:
-    agent.start(sys.executable, "-c", HEADLESS)
-    agent.until_true(lambda: agent.out == b"ready\n")
-
-    agent.end(grace=15_000)
-    ended = agent.until_exit()
-
-    assert (ended.was_killed, ended.code) == (True, signal.SIGTERM)
 
 
 def test_a_signal_during_the_grace_repeats_none_that_was_given(agent: Agent) -> None:

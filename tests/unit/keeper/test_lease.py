@@ -12,12 +12,16 @@ import pytest
 
 from tests.unit.keeper.client import Agent, By, Kind, folders
 
+LEASES = pytest.mark.parametrize(
+    ("lease", "least"), [pytest.param(0, 0.0, id="none"), pytest.param(700, 0.7, id="some")]
+)
+
 
 def wait_for_the_end(agent: Agent) -> float:
     """How long the keeper lives from now on, in seconds."""
     began = time.monotonic()
     try:
-        watched = pidfd(agent.keeper_pid)
+        watched = os.pidfd_open(agent.keeper_pid)
     except ProcessLookupError:
         return 0.0
     with open(watched, closefd=True) as handle:  # noqa: PTH123 - a descriptor has no path
@@ -25,12 +29,7 @@ def wait_for_the_end(agent: Agent) -> float:
     return time.monotonic() - began
 
 
-def pidfd(pid: int) -> int:
-    """A descriptor that becomes readable when the process ends."""
-    return os.pidfd_open(pid)
-
-
-@pytest.mark.parametrize(("lease", "least"), [pytest.param(0, 0.0, id="none"), pytest.param(700, 0.7, id="some")])
+@LEASES
 def test_a_lost_connection_ends_the_command_after_the_lease_with_a_handler_and_then_for_good(
     agent: Agent, tmp_path: Path, lease: int, least: float
 ) -> None:
@@ -47,7 +46,7 @@ def test_a_lost_connection_ends_the_command_after_the_lease_with_a_handler_and_t
     assert folders(agent.nonce) == []
 
 
-@pytest.mark.parametrize(("lease", "least"), [pytest.param(0, 0.0, id="none"), pytest.param(700, 0.7, id="some")])
+@LEASES
 def test_a_failed_start_that_nobody_acknowledges_ends_the_keeper_after_the_lease(
     agent: Agent, lease: int, least: float
 ) -> None:
@@ -162,19 +161,16 @@ class TestWhoEndedIt:
 
         assert (ended.code, ended.by) == (0, By.LEASE)
 
-    def test_is_an_end_of_the_agents(self, agent: Agent, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("by", [By.END, By.SIGNAL], ids=["an end of the agent's", "a signal to the keeper"])
+    def test_is_what_told_it_to_end(self, agent: Agent, tmp_path: Path, by: By) -> None:
         agent.start("/bin/sh", "-c", COPES.format(tmp_path / "none"))
         agent.until(Kind.OUT)
-        agent.end()
+        if by is By.END:
+            agent.end()
+        else:
+            os.kill(agent.keeper_pid, signal.SIGTERM)
 
-        assert agent.until_exit().by is By.END
-
-    def test_is_a_signal_to_the_keeper(self, agent: Agent, tmp_path: Path) -> None:
-        agent.start("/bin/sh", "-c", COPES.format(tmp_path / "none"))
-        agent.until(Kind.OUT)
-        os.kill(agent.keeper_pid, signal.SIGTERM)
-
-        assert agent.until_exit().by is By.SIGNAL
+        assert agent.until_exit().by is by
 
     def test_is_the_command_itself_if_only_what_it_left_had_to_be_ended(self, agent: Agent) -> None:
         agent.start("/bin/sh", "-c", "sleep 1000 & echo ready; kill -KILL $$")

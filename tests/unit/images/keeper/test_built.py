@@ -14,16 +14,7 @@ from mpirt import keeper
 from mpirt.rsh.protocol import keeperframes
 from mpirt.rsh.protocol.framing import Frame
 from mpirt.rsh.protocol.keeperframes import Kind
-from tests.unit.images.programs import (
-    EXECUTABLE,
-    MACHINES,
-    PT_GNU_STACK,
-    PT_INTERP,
-    PT_LOAD,
-    WRITABLE,
-    Elf,
-    runner,
-)
+from tests.unit.images.programs import assert_is_static, runner
 from tests.unit.layers import PROJECT
 
 FOLDER = PROJECT / "mpirt/keeper"
@@ -34,31 +25,9 @@ def path_of(architecture: str) -> Path:
     return FOLDER / keeper.file_name(architecture)
 
 
-def elf(architecture: str) -> Elf:
-    return Elf.read(path_of(architecture).read_bytes())
-
-
 @EACH
-class TestTheFile:
-    def test_is_small_enough_for_a_config_map_of_every_job(self, architecture: str) -> None:
-        assert path_of(architecture).stat().st_size <= 65536
-
-    def test_is_for_its_processor(self, architecture: str) -> None:
-        assert elf(architecture).machine == MACHINES[architecture][0]
-
-    def test_needs_no_loader_and_no_library(self, architecture: str) -> None:
-        assert [one for one in elf(architecture).segments if one.kind == PT_INTERP] == []
-
-    def test_has_no_memory_that_is_both_written_and_executed(self, architecture: str) -> None:
-        loaded = [one.flags for one in elf(architecture).segments if one.kind == PT_LOAD]
-
-        assert len(loaded) > 1
-        assert [flags for flags in loaded if flags & EXECUTABLE and flags & WRITABLE] == []
-
-    def test_has_a_stack_that_is_not_executed(self, architecture: str) -> None:
-        [stack] = [one.flags for one in elf(architecture).segments if one.kind == PT_GNU_STACK]
-
-        assert stack & EXECUTABLE == 0
+def test_a_file_is_a_small_static_program_for_its_processor(architecture: str) -> None:
+    assert_is_static(path_of(architecture).read_bytes(), architecture)
 
 
 @EACH
