@@ -62,17 +62,13 @@ class NotStartable(Value):
     why: str
 
 
-class Answer(Value):
-    """A sign of life."""
-
-
 class Used(Value):
     """What the command's processes use, as far as the keeper knows."""
 
     usage: frames.Usage | None
 
 
-Fact = Output | Attached | Started | Ended | Fenced | NotStartable | Answer | Used
+Fact = Output | Attached | Started | Ended | Fenced | NotStartable | Used
 
 
 class Conversation:
@@ -257,7 +253,8 @@ class Conversation:
             case Kind.USED:
                 yield Used(frames.read_usage(found))
             case _:
-                yield Answer()
+                # A sign of life, as every frame is.
+                pass
 
     def _stdin_frames(self, offset: int, data: bytes) -> Iterator[bytes]:
         for at in range(0, len(data), STDIN_PIECE):

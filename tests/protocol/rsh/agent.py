@@ -150,8 +150,15 @@ class Ground:
             agent.kill()
 
 
-def begun(ground: Ground, command: str) -> Agent:
+def begun(
+    ground: Ground,
+    command: str,
+    *,
+    stdin: int = subprocess.DEVNULL,
+    before: Sequence[str] = (),
+    env: Mapping[str, str] = NOTHING,
+) -> Agent:
     """An agent whose command has written its first line."""
-    agent = ground.start("w-0", command)
+    agent = ground.start("w-0", command, stdin=stdin, before=before, env=env)
     assert agent.line() == b"begun\n"
     return agent

@@ -7,7 +7,6 @@ import pytest
 from mpirt.errors import PeerError
 from mpirt.kubeapi.request.channels import Output, stdin_messages
 from mpirt.rsh.protocol.conversation import (
-    Answer,
     Attached,
     Conversation,
     Ended,
@@ -178,7 +177,6 @@ class TestWhatTheKeeperSays:
         [
             (keepers.STARTED, b"\1", Started(can_attach=True)),
             (keepers.STARTED, b"\0", Started(can_attach=False)),
-            (keepers.ANSWER, b"", Answer()),
             (keepers.USED, u64(1_500_000, 2**33) + b"\x04\0\0\0", Used(Usage(1.5, 2**33, 4))),
             (keepers.USED, bytes(20), Used(None)),
             (keepers.FAILED, b"no \xff", NotStartable("no \ufffd")),
@@ -187,6 +185,9 @@ class TestWhatTheKeeperSays:
     )
     def test_each_frame_tells_one_fact(self, kind: int, payload: bytes, fact: Fact) -> None:
         assert hears(connected(), kind, 77, payload) == [fact]
+
+    def test_an_answer_is_a_sign_of_life_and_no_more(self) -> None:
+        assert hears(connected(), keepers.ANSWER) == []
 
     def test_output_that_came_already_does_not_come_again(self) -> None:
         talk = connected()

@@ -17,7 +17,6 @@ from mpirt.rsh.session.events import (
     Opened,
     PodSeen,
     Received,
-    StdinRead,
     Tick,
 )
 from mpirt.rsh.session.machine import State
@@ -38,21 +37,6 @@ class TestALostConnection:
 
         assert run.session.state is State.DETACHED
         assert any(isinstance(action, Dial) for action in run.after(0.25))
-
-    def test_nothing_is_lost_and_nothing_comes_twice(self) -> None:
-        run = HeldRun(has_stdin=True).begin()
-        run.keeper.writes(b"one ")
-        run.meets(StdinRead(b"first "))
-        run.cut()
-        run.keeper.writes(b"two ")
-        run.feed(StdinRead(b"second"))
-        run.reconnect()
-        run.ends(0)
-
-        assert run.written(1) == b"one two "
-        assert run.keeper.stdin == b"first second"
-        assert run.keeper.starts == 1
-        assert run.finish == Finish(0)
 
     def test_signals_wait_for_the_next(self) -> None:
         run = HeldRun().begin()

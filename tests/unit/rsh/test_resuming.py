@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpirt.errors import ExitCode
-from mpirt.rsh.session.events import Finish, HangUp, PodSeen, StdinRead, Tick, Written
+from mpirt.rsh.session.events import Finish, HangUp, PodSeen, Tick, Written
 from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.session.task import Record, Resumption
@@ -94,25 +94,6 @@ class TestGoingOn:
 
         assert run.keeper.starts == 1
         assert run.session.state is State.RUNNING
-
-    def test_the_next_process_gives_stdin_again_that_may_not_have_been_taken(self) -> None:
-        run = HeldRun(has_stdin=True).begin()
-        run.meets(StdinRead(b"taken"))
-        run.feed(StdinRead(b" and lost"), StdinRead(b""))
-        run.is_killed(stdin_known=0)
-        run.reconnect()
-
-        assert run.keeper.stdin == b"taken and lost"
-        assert run.keeper.stdin_ended
-
-    def test_the_next_process_gives_each_signal_once(self) -> None:
-        run = HeldRun().begin()
-        run.meets(USR1)
-        run.feed(USR1)
-        run.is_killed()
-        run.reconnect()
-
-        assert run.keeper.controls[1:] == [b"K\x0a", b"K\x0a"]
 
     def test_the_next_process_goes_on_with_the_end_of_a_command_that_was_told_to_end(self) -> None:
         run = HeldRun().begin()
