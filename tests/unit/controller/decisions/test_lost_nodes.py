@@ -59,6 +59,11 @@ LEFT_ALONE = [
 ]
 
 
+@pytest.mark.parametrize("pod", LEFT_ALONE)
+def test_a_pod_is_left_alone_for_ever(pod: Body) -> None:
+    assert not forced(running_beside(pod), at_second=86400)
+
+
 @pytest.mark.uncounted
 class TestThePodOfALostNode:
     def test_is_force_deleted_when_its_toleration_and_its_grace_period_are_over(self) -> None:
@@ -72,10 +77,6 @@ class TestThePodOfALostNode:
 
         why = "its grace period is over and node node-2 is unreachable"
         assert plan.actions[0] == Delete("Pod", "train-worker-1", "uid-of-train-worker-1", why, grace=0)
-
-    @pytest.mark.parametrize("pod", LEFT_ALONE)
-    def test_is_left_alone(self, pod: Body) -> None:
-        assert not forced(running_beside(pod), at_second=86400)
 
     def test_of_a_suspended_job_is_force_deleted_then_too(self) -> None:
         world = started()

@@ -75,6 +75,10 @@ class TestAWorkersDeath:
         assert (death.how, death.container, death.code, death.reason) == died
 
 
+def test_a_pod_that_was_gone_before_has_not_died_since() -> None:
+    assert worker_death(read_pod(pods.worker(0), gone=at(10)), "main", at(15)) is None
+
+
 class TestALaunchersEnd:
     @pytest.mark.parametrize(
         ("fields", "ended"),

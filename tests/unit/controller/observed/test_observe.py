@@ -76,6 +76,12 @@ class TestWhoseAnObjectIs:
         assert seen({"Service": [owned("Service", "train2")]}) == seen({})
 
 
+def copied(body: Body, name: str) -> Body:
+    """As `kubectl debug --copy-to` makes it."""
+    metadata = {key: value for key, value in body["metadata"].items() if key != "generateName"}
+    return {**body, "metadata": {**metadata, "name": name}}
+
+
 class TestPods:
     def test_workers_are_those_of_the_stateful_set_in_the_order_of_their_numbers(self) -> None:
         cached = {
@@ -112,6 +118,7 @@ class TestPods:
         "pod",
         [
             pytest.param(pods.pod("my-copy", role="launcher", owner=""), id="of a person"),
+            pytest.param(copied(pods.worker(0, owner=""), "train-worker-0-debug"), id="a copy"),
             pytest.param(pods.worker(0, made_by={"kind": "Job", "name": "train-worker"}), id="of another kind"),
             pytest.param(pods.worker(0, made_by={"kind": "StatefulSet", "name": "else"}), id="of another name"),
         ],

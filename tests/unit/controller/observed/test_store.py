@@ -169,10 +169,11 @@ class TestLists:
 class TestOurOwnWrites:
     def test_what_we_deleted_is_not_brought_back_by_an_event_that_was_under_way(self, store: Store) -> None:
         store.put("ConfigMap", thing())
+        store.put("ConfigMap", thing("train-more", uid="b"))
         store.forget("ConfigMap", "ml", "train-config", "u")
 
         assert store.put("ConfigMap", thing(version="6")) == set()
-        assert store.around(KEY, NOON) == {}
+        assert [body["metadata"]["name"] for body in store.around(KEY, NOON)["ConfigMap"]] == ["train-more"]
 
     def test_once_its_end_was_told_nothing_is_kept_of_it(self, store: Store) -> None:
         store.put("ConfigMap", thing())
