@@ -63,12 +63,6 @@ def test_an_open_place_is_found(node: Body) -> None:
     assert is_open(".spec.a", node)
 
 
-def test_no_file_says_otherwise() -> None:
-    said = "x-kubernetes-preserve-unknown-fields"
-
-    assert [path.name for path in FILES if said in path.read_text(encoding="utf-8")] == []
-
-
 def test_all_pods_have_one_schema() -> None:
     """It stands once in each file; the generator fills each of them."""
     pods = [

@@ -13,13 +13,10 @@ from pathlib import Path
 import pytest
 
 from mpirt import keeper
-from mpirt.controller.decisions.drift import correction
 from mpirt.controller.main import keeper_files, report_missing
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.workers import stateful_set
-from mpirt.controller.observed.observe import read_live
-from mpirt.controller.observed.slim import slim
 from mpirt.rsh.protocol.entrance import Keepers, greeting
 from tests.unit.controller.jobs import SETTINGS, Body, mpi_job, parsed
 from tests.unit.controller.logs import Lines
@@ -38,6 +35,12 @@ def started(**job: object) -> World:
     world = World(mpi_job(**job), settings=WITH)  # type: ignore[arg-type]  # fields of the spec
     world.start()
     return world
+
+
+@pytest.fixture
+def world() -> World:
+    """A job that runs, made by a controller that has the files."""
+    return started()
 
 
 class TestWhatIsInstalled:
@@ -101,8 +104,7 @@ class TestTheConfigMap:
             pytest.param(None, id="all gone"),
         ],
     )
-    def test_that_was_edited_is_put_right(self, edited: Body | None) -> None:
-        world = started()
+    def test_that_was_edited_is_put_right(self, world: World, edited: Body | None) -> None:
         world.get("ConfigMap").pop("binaryData")
         world.get("ConfigMap").update({} if edited is None else {"binaryData": edited})
 
@@ -120,8 +122,7 @@ class TestTheConfigMap:
 
         assert ("binaryData" in world.get("ConfigMap"), "StatefulSet" in world.kinds()) == (kept, kept)
 
-    def test_of_a_suspended_job_gets_them_when_it_is_resumed(self) -> None:
-        world = started()
+    def test_of_a_suspended_job_gets_them_when_it_is_resumed(self, world: World) -> None:
         world.change(runPolicy={"suspend": True})
         world.settle()
         assert "binaryData" not in world.get("ConfigMap")
@@ -146,17 +147,13 @@ class TestAnotherVersionOfTheController:
         assert writes(world.settle()) == ["patch ConfigMap"]
         assert world.get("StatefulSet") == workers
 
-    def test_that_has_none_takes_them_away_and_touches_nothing_else(self) -> None:
-        world = started()
-
+    def test_that_has_none_takes_them_away_and_touches_nothing_else(self, world: World) -> None:
         world.settings = SETTINGS
 
         assert writes(world.settle()) == ["patch ConfigMap"]
         assert "binaryData" not in world.get("ConfigMap")
 
-    def test_that_has_other_files_replaces_them_and_touches_nothing_else(self) -> None:
-        world = started()
-
+    def test_that_has_other_files_replaces_them_and_touches_nothing_else(self, world: World) -> None:
         world.settings = replace(SETTINGS, keepers={"keeper-2-amd64": "AAAA"})
 
         assert writes(world.settle()) == ["patch ConfigMap"]
@@ -171,25 +168,6 @@ class TestAnotherVersionOfTheController:
         world.settings = WITH
 
         assert world.settle() == []
-
-    def test_leaves_a_launcher_without_the_fence_as_it_is(self) -> None:
-        spec = parsed()
-        made = launcher_job(spec, SETTINGS)
-        container = made["spec"]["template"]["spec"]["containers"][0]
-        before = copy.deepcopy(made) | {"metadata": {**made["metadata"], "uid": "u", "generation": 1}}
-        env = [one for one in container["env"] if one["name"] != "MPIRT_FENCE"]
-        before["spec"]["template"]["spec"]["containers"][0]["env"] = env
-        assert len(env) == len(container["env"]) - 1
-
-        assert correction(made, read_live("Job", slim("Job", before))) is None
-
-    def test_leaves_workers_without_the_volume_as_they_are(self) -> None:
-        before = stateful_set(parsed(), SETTINGS)
-        before["metadata"] |= {"uid": "u", "generation": 1}
-        wanted = stateful_set(parsed(), WITH)
-        assert wanted["spec"]["template"] != before["spec"]["template"]
-
-        assert correction(wanted, read_live("StatefulSet", slim("StatefulSet", before))) is None
 
 
 class TestWorkers:

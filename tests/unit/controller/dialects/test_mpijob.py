@@ -24,7 +24,10 @@ from tests.unit.controller.badspecs import BAD, Change, bad_job, put
 from tests.unit.controller.jobs import NOON, UID, at, container, mpi_job, parsed, template, time
 
 _ALONE = "only sshd would answer it, and sshd is not started"
-_MAIN = "spec.mpiReplicaSpecs.Worker.template.spec.containers, worker"
+_NO_SSHD = "sshd is not started: nothing connects by ssh; the container waits instead"
+_ALWAYS = "has no effect: workers are pods of a StatefulSet, which are always restarted"
+_AS_ON_FAILURE = "is treated as OnFailure: every failure is retried, up to runPolicy.backoffLimit times"
+_CONTAINERS = "Worker.template.spec.containers"
 
 
 class TestWhatIsRead:
@@ -156,59 +159,41 @@ class TestWhoActs:
 
 class TestWhatCantBeMeant:
     @pytest.mark.parametrize(
-        ("path", "value", "notice"),
+        ("path", "value", "notices"),
         [
             pytest.param(
-                "spec/mpiReplicaSpecs/Worker/restartPolicy",
-                "Never",
-                "spec.mpiReplicaSpecs.Worker.restartPolicy: Never has no effect: workers are pods of a "
-                "StatefulSet, which are always restarted",
-                id="workers that are not restarted",
+                "Worker.restartPolicy", "Never", [f"Never {_ALWAYS}"], id="workers that are not restarted"
             ),
             pytest.param(
-                "spec/mpiReplicaSpecs/Worker/template/spec/restartPolicy",
-                "OnFailure",
-                "spec.mpiReplicaSpecs.Worker.template.spec.restartPolicy: OnFailure has no effect: workers are "
-                "pods of a StatefulSet, which are always restarted",
-                id="the same in the template",
+                "Worker.template.spec.restartPolicy", "OnFailure", [f"OnFailure {_ALWAYS}"], id="in the template"
             ),
             pytest.param(
-                "spec/mpiReplicaSpecs/Launcher/restartPolicy",
+                "Launcher.restartPolicy",
                 "ExitCode",
-                "spec.mpiReplicaSpecs.Launcher.restartPolicy: ExitCode is treated as OnFailure: every failure is "
-                "retried, up to runPolicy.backoffLimit times",
+                [f"ExitCode {_AS_ON_FAILURE}"],
                 id="retries by exit code",
             ),
             pytest.param(
-                "spec/mpiReplicaSpecs/Launcher/template/spec/automountServiceAccountToken",
+                "Launcher.template.spec.automountServiceAccountToken",
                 False,
-                "spec.mpiReplicaSpecs.Launcher.template.spec.automountServiceAccountToken: the launcher gets a "
-                "token, because it starts commands in workers",
+                ["the launcher gets a token, because it starts commands in workers"],
                 id="a launcher without a token",
             ),
+            pytest.param(f"{_CONTAINERS}.0.command", ["/usr/sbin/sshd"], [_NO_SSHD], id="sshd"),
             pytest.param(
-                "spec/mpiReplicaSpecs/Worker/template/spec/containers/0/command",
-                ["/usr/sbin/sshd"],
-                "spec.mpiReplicaSpecs.Worker.template.spec.containers, worker: sshd is not started: nothing "
-                "connects by ssh; the container waits instead",
-                id="sshd",
-            ),
-            pytest.param(
-                "spec/mpiReplicaSpecs/Worker/template/spec/containers/0",
+                f"{_CONTAINERS}.0",
                 container("worker", args=["sshd"], command=None, readinessProbe={"tcpSocket": {"port": 22}}),
-                (
-                    f"{_MAIN}: sshd is not started: nothing connects by ssh; the container waits instead",
-                    f"{_MAIN}: readinessProbe of port 22 is removed: {_ALONE}",
-                ),
+                [_NO_SSHD, f"readinessProbe of port 22 is removed: {_ALONE}"],
                 id="sshd and a probe of its port",
             ),
         ],
     )
-    def test_it_is_noticed(self, path: str, value: Any, notice: str | tuple[str, ...]) -> None:
+    def test_it_is_noticed(self, path: str, value: Any, notices: list[str]) -> None:
         job = mpi_job()
-        put(path, value)(job)
+        put(f"spec/mpiReplicaSpecs/{path.replace('.', '/')}", value)(job)
 
-        assert MPI_JOB.parse(job).notices == ((notice,) if isinstance(notice, str) else notice)
+        place = f"{_CONTAINERS}, worker" if path.startswith(_CONTAINERS) else path
+        assert MPI_JOB.parse(job).notices == tuple(f"spec.mpiReplicaSpecs.{place}: {one}" for one in notices)
 
     def test_two_clean_up_policies_that_disagree(self) -> None:
         spec = parsed(cleanPodPolicy="All", runPolicy={"cleanPodPolicy": "None"})
@@ -216,10 +201,9 @@ class TestWhatCantBeMeant:
         assert spec.run.clean is CleanPods.NONE
         assert spec.notices == ("spec.cleanPodPolicy: All is overruled by spec.runPolicy.cleanPodPolicy: None",)
 
-    @pytest.mark.parametrize("policy", ["Always"])
-    def test_workers_that_always_restart_are_what_they_are(self, policy: str) -> None:
+    def test_workers_that_always_restart_are_what_they_are(self) -> None:
         job = mpi_job()
-        job["spec"]["mpiReplicaSpecs"]["Worker"]["restartPolicy"] = policy
+        job["spec"]["mpiReplicaSpecs"]["Worker"]["restartPolicy"] = "Always"
 
         assert MPI_JOB.parse(job).notices == ()
 

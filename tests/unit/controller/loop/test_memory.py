@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from mpirt.controller.loop.reconcile import Result, resync
 from mpirt.controller.model.actions import Create, Refused
 from mpirt.controller.model.spec import JobKey
@@ -23,9 +25,14 @@ def edited_again_and_again() -> Ground:
     return ground
 
 
+@pytest.fixture
+def ground() -> Ground:
+    """A job whose ConfigMap is changed as often as it is changed back."""
+    return edited_again_and_again()
+
+
 class TestAnEditThatComesAgainAndAgain:
-    def test_an_edit_is_undone_at_once_and_then_with_growing_delays(self) -> None:
-        ground = edited_again_and_again()
+    def test_an_edit_is_undone_at_once_and_then_with_growing_delays(self, ground: Ground) -> None:
         patched, agains = [], []
         for _ in range(4):
             turn = ground.look()
@@ -39,8 +46,7 @@ class TestAnEditThatComesAgainAndAgain:
         assert patched == [True] * 4
         assert agains == [1, 2, 4, 8]
 
-    def test_an_event_names_the_field_manager_after_the_third_edit_and_only_then(self) -> None:
-        ground = edited_again_and_again()
+    def test_an_event_names_the_field_manager_after_the_third_edit_and_only_then(self, ground: Ground) -> None:
         told = []
         for _ in range(5):
             ground.look(20)
@@ -51,8 +57,7 @@ class TestAnEditThatComesAgainAndAgain:
         assert event.manifest["reason"] == "MPIJobEditUndone"
         assert "ConfigMap train-config: field manager autopilot changed /data, " in event.manifest["message"]
 
-    def test_the_event_about_edits_is_made_although_the_object_can_not_be_read(self) -> None:
-        ground = edited_again_and_again()
+    def test_the_event_about_edits_is_made_although_the_object_can_not_be_read(self, ground: Ground) -> None:
         ground.there.clear()
 
         for _ in range(3):
@@ -60,8 +65,7 @@ class TestAnEditThatComesAgainAndAgain:
 
         assert "tell MPIJobEditUndone" in writes(ground.asked)
 
-    def test_an_edit_that_has_to_wait_keeps_nothing_else_from_being_done(self) -> None:
-        ground = edited_again_and_again()
+    def test_an_edit_that_has_to_wait_keeps_nothing_else_from_being_done(self, ground: Ground) -> None:
         ground.look()
         ground.lose("Role")
 
@@ -69,8 +73,7 @@ class TestAnEditThatComesAgainAndAgain:
 
         assert writes(ground.asked) == ["create Role"]
 
-    def test_an_edit_that_has_to_wait_leaves_nothing_to_do_until_it_is_time(self) -> None:
-        ground = edited_again_and_again()
+    def test_an_edit_that_has_to_wait_leaves_nothing_to_do_until_it_is_time(self, ground: Ground) -> None:
         ground.look()
 
         assert ground.look().result is Result.SETTLED

@@ -25,6 +25,12 @@ from tests.unit.controller.loop.ground import Ground, ended, running
 from tests.unit.controller.world import started, writes
 
 
+@pytest.fixture
+def ground() -> Ground:
+    """A job that runs, and whose ConfigMap was edited."""
+    return running()
+
+
 class TestAWebhookThatIsDown:
     SAID = 'Internal error occurred: failed calling webhook "policy.example.com": connection refused'
 
@@ -131,8 +137,7 @@ class TestWhatIsReleased:
 class TestAPatchThatIsRefused:
     NO = "configmaps \"train-config\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: no"
 
-    def test_a_refused_patch_is_told(self) -> None:
-        ground = running()
+    def test_a_refused_patch_is_told(self, ground: Ground) -> None:
         ground.answers["Patch ConfigMap"] = Refused(self.NO, final=False)
 
         assert ground.look().result is Result.CHANGED
@@ -142,8 +147,7 @@ class TestAPatchThatIsRefused:
         assert (status, reason) == ("True", "MPIJobRefused")
         assert message == f"the API server refuses ConfigMap: {self.NO}"
 
-    def test_a_patch_that_can_not_be_applied_to_the_object_that_was_seen_is_told(self) -> None:
-        ground = running()
+    def test_a_patch_that_can_not_be_applied_to_the_object_that_was_seen_is_told(self, ground: Ground) -> None:
         ground.answers["Patch ConfigMap"] = Conflict("the server rejected our request")
         ground.there["ConfigMap", "train-config"] = ground.known("ConfigMap")
 
@@ -152,8 +156,7 @@ class TestAPatchThatIsRefused:
 
         assert ground.status()["Running"][1] == "MPIJobRefused"
 
-    def test_a_patch_that_can_not_be_applied_to_a_newer_object_is_planned_anew(self) -> None:
-        ground = running()
+    def test_a_patch_that_can_not_be_applied_to_a_newer_object_is_planned_anew(self, ground: Ground) -> None:
         ground.answers["Patch ConfigMap"] = Conflict("the server rejected our request")
         known = ground.known("ConfigMap")
         metadata = {**known["metadata"], "uid": "another", "resourceVersion": "99"}
@@ -165,8 +168,9 @@ class TestAPatchThatIsRefused:
         [patch] = [action for action in ground.asked if isinstance(action, Patch)]
         assert patch.operations[0]["value"] == "another"
 
-    def test_a_patch_that_can_not_be_applied_is_tried_again_where_the_object_can_not_be_read(self) -> None:
-        ground = running()
+    def test_a_patch_that_can_not_be_applied_is_tried_again_where_the_object_can_not_be_read(
+        self, ground: Ground
+    ) -> None:
         ground.answers["Patch ConfigMap"] = Conflict("the server rejected our request")
 
         for _ in range(2):
@@ -206,8 +210,7 @@ class TestAStatus:
 
 
 class TestAServerThatHasNoTime:
-    def test_after_retry_after_the_rest_of_the_plan_waits_as_long_as_the_server_asks(self) -> None:
-        ground = running()
+    def test_after_retry_after_the_rest_of_the_plan_waits_as_long_as_the_server_asks(self, ground: Ground) -> None:
         ground.answers["Patch ConfigMap"] = Unavailable("too many requests", answered=True, retry_after=7)
 
         turn = ground.look()

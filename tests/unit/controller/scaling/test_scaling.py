@@ -319,7 +319,6 @@ class TestNamesThatAreNoWorkers:
         assert world.outcome("in")[0] == "ScaleFailed"
 
 
-@pytest.mark.uncounted
 class TestTheirOrder:
     def test_the_oldest_comes_first_and_the_next_waits(self) -> None:
         world = running_job(2)
