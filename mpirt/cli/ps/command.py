@@ -17,6 +17,7 @@ import click
 from mpirt import names
 from mpirt.cli.ps import table
 from mpirt.cli.ps.boards import ORDERS, Board, ordered, rows_of, write
+from mpirt.cli.ps.live import check, watch
 from mpirt.cli.ps.table import Format
 from mpirt.errors import UsageError
 
@@ -74,8 +75,6 @@ def ps(
     source = _source(job, namespace=namespace, context=context)
     try:
         if live:
-            from mpirt.cli.ps.live import watch  # noqa: PLC0415  brings what no other command needs
-
             watch(source.ask, by=by, pause=_PAUSE if job is None else _REMOTE_PAUSE)
         else:
             _print(source.ask(), by=by, as_json=as_json, form=wanted)
@@ -95,8 +94,6 @@ def _check(*, form: str | None, as_json: bool, live: bool, only_for_job: bool, j
             "-n and --context are for the launcher of a job; name it, as in: mpirt ps JOB -n NAMESPACE"
         )
     if live:
-        from mpirt.cli.ps.live import check  # noqa: PLC0415  brings what no other command needs
-
         check()
 
 

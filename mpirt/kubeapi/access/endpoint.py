@@ -131,12 +131,14 @@ def in_cluster(environ: Mapping[str, str], *, service_account: str = SERVICE_ACC
 
 def environment_proxy(environ: Mapping[str, str], host: str, port: int) -> Proxy | None:
     """The proxy that the environment wants for this server, if any. Raises ConfigError."""
-    if not (environ.get("HTTPS_PROXY") or environ.get("https_proxy")):
-        return None
-    # See there.
-    from mpirt.kubeapi.access.proxies import proxy_of_environment  # noqa: PLC0415
+    for name in ("HTTPS_PROXY", "https_proxy"):
+        if text := environ.get(name, ""):
+            # See there.
+            from mpirt.kubeapi.access.proxies import is_excluded, read_proxy  # noqa: PLC0415
 
-    return proxy_of_environment(environ, host, port)
+            excluded = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
+            return None if is_excluded(host, port, excluded) else read_proxy(text, name)
+    return None
 
 
 def as_host(text: str, field: str) -> str:

@@ -8,7 +8,6 @@ proxy is named: ipaddress and urllib.parse would be a tenth of each mpirt-discov
 from __future__ import annotations
 
 import binascii
-from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -20,15 +19,6 @@ from mpirt.kubeapi.access.endpoint import Proxy
 _Number: TypeAlias = IPv4Address | IPv6Address
 
 _PORTS = {"http": 80, "https": 443}
-
-
-def proxy_of_environment(environ: Mapping[str, str], host: str, port: int) -> Proxy | None:
-    """The proxy that the environment wants for this server, if any. Raises ConfigError."""
-    excluded = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
-    for name in ("HTTPS_PROXY", "https_proxy"):
-        if text := environ.get(name, ""):
-            return None if is_excluded(host, port, excluded) else read_proxy(text, name)
-    return None
 
 
 def read_proxy(text: str, origin: str) -> Proxy:

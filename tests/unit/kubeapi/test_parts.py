@@ -304,3 +304,8 @@ class TestFields:
             Fields(value, file="f", path="a")
 
         assert str(caught.value) == f"f: a: expected named fields, got {kind}"
+
+    @pytest.mark.parametrize(("least", "most"), [(0, 9), (99999, 99999)])
+    def test_numbers_out_of_range_are_not_shown(self, least: int, most: int) -> None:
+        with pytest.raises(ConfigError, match=rf"^f: pin: must be at (least|most) {most}, got a number$"):
+            Fields({"pin": 1234}, file="f").number("pin", least=least, most=most)
