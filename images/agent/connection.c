@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STDIN_PART = 16 << 10, NEWS = PAGE, HANDOVER_PART = 8 };
+enum { STDIN_PART = 60 << 10, NEWS = PAGE, HANDOVER_PART = 8 };
 
 static u8 incoming[FRAME_BUFFER] __attribute__((aligned(PAGE)));
 static u8 outgoing[FRAME_BUFFER] __attribute__((aligned(PAGE)));
