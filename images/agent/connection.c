@@ -6,7 +6,7 @@
  */
 #include "agent.h"
 
-enum { STDIN_PART = 16 << 10, NEWS = PAGE };
+enum { STDIN_PART = 60 << 10, NEWS = PAGE };
 
 static u8 incoming[FRAME_BUFFER] __attribute__((aligned(PAGE)));
 static u8 outgoing[FRAME_BUFFER] __attribute__((aligned(PAGE)));

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 
 from mpirt.errors import MpirtError
 from mpirt.kubeapi.access.steps import Pending
@@ -21,12 +22,20 @@ from mpirt.rsh.watches.loop import FOR_EVER
 
 # How much to read before the rest of the loop gets its turn.
 _READS_PER_STEP = 16
+# Bytes that come in bulk are read this seldom, in seconds: to be woken for each record costs several times as much
+# as the record.
+_BULK, _BULK_PAUSE = 8 * 1024, 0.001
 
 
 class ExecLink:
     """An open exec."""
 
-    __slots__ = ("_closed", "_early", "_more", "_reader", "_stream", "_unsendable", "listening", "notices_end")
+    # fmt: off
+    __slots__ = (
+        "_closed", "_early", "_more", "_pauses_until", "_reader", "_stream", "_unsendable", "listening",
+        "notices_end",
+    )
+    # fmt: on
 
     def __init__(self, upgraded: Upgraded) -> None:
         self.listening = True
@@ -38,6 +47,7 @@ class ExecLink:
         self._early = upgraded.leftover
         self._closed = False
         self._more = bool(upgraded.leftover)
+        self._pauses_until = 0.0
         self._unsendable = ""
 
     def fileno(self) -> int:
@@ -49,13 +59,17 @@ class ExecLink:
         """What to poll the descriptor for. With 0 leave it alone: poll would tell of a lost peer for ever."""
         wants = select.POLLIN if self._unsendable else self._stream.wants
         if self.listening:
-            return wants
+            return wants & ~select.POLLIN if self._pauses_until else wants
         return wants & ~select.POLLIN | (select.POLLRDHUP if self.notices_end else 0)
 
     def timeout(self) -> float:
         """In how many seconds to call step(), ready or not: at once where it has to do what poll can't see."""
         reads = self.listening or (self.notices_end and self._unsendable)
-        return 0.0 if self._more and reads and not self._closed else FOR_EVER
+        if self._closed or not reads:
+            return FOR_EVER
+        if self._pauses_until:
+            return max(0.0, self._pauses_until - time.monotonic())
+        return 0.0 if self._more else FOR_EVER
 
     def send(self, message: bytes) -> None:
         """Queue a message, which flush() sends as one frame."""
@@ -105,7 +119,7 @@ class ExecLink:
     def _read(self, found: list[events.Event]) -> None:
         pieces, self._early = [self._early], b""
         data: bytes | None = None
-        self._more = True
+        self._more, self._pauses_until = True, 0.0
         try:
             for _ in range(_READS_PER_STEP):
                 data = self._stream.read()
@@ -114,7 +128,10 @@ class ExecLink:
                     break
                 pieces.append(data)
         finally:
-            self._take(b"".join(pieces), found)
+            come = b"".join(pieces)
+            self._take(come, found)
+        if len(come) >= _BULK and not self._more:
+            self._pauses_until = time.monotonic() + _BULK_PAUSE
         if data == b"":
             self._end(found, self._unsendable or "the API server closed the connection without a word")
 

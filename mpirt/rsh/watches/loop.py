@@ -75,7 +75,7 @@ class Loop:
         """
         `failed` is called with the group and the exception of an act that raises; without it, turn() raises.
 
-        With a `grain` whatever is due within so many seconds is done together, and up to that much later.
+        With a `grain` what is due later than in so many seconds is done together, and up to that much later.
         """
         self._failed = failed
         self._grain = grain
@@ -173,7 +173,7 @@ class Loop:
         now = time.monotonic()
         group.clocks_due = now + clocks
         due = now + min(ports, clocks)
-        if self._grain and now < due < FOR_EVER:
+        if self._grain and self._grain < due - now < FOR_EVER:
             due = -(-due // self._grain) * self._grain
         if due != group.due:
             group.due = due

@@ -14,11 +14,17 @@ from mpirt.kubeapi.request.channels import (
     Output,
     Status,
     Succeeded,
+    joined,
     stdin_messages,
 )
 
 
 class TestOutput:
+    def test_messages_of_one_stream_that_follow_each_other_are_joined(self) -> None:
+        messages = [b"\1a", b"\1b", b"\2c", b"\1", b"\1d", b"\3e", b"\3f", b"", b"\2g"]
+
+        assert list(joined(messages)) == [b"\1ab", b"\2c", b"\1d", b"\3e", b"\3f", b"", b"\2g"]
+
     def test_the_first_byte_names_the_stream(self) -> None:
         channels = Channels()
 

@@ -197,6 +197,31 @@ class TestWhatTheKeeperSays:
         assert hears(talk, keepers.OUT, 0, b"abcd") == []
         assert hears(talk, keepers.ERR, 0, b"e") == [Output(2, b"e")]
 
+    def test_frames_of_one_stream_that_come_together_are_one_fact(self) -> None:
+        given = [
+            (keepers.OUT, 0, b"ab"),
+            (keepers.OUT, 2, b"c"),
+            (keepers.ERR, 0, b"d"),
+            (keepers.STARTED, 7, b"\1"),
+        ]
+        given += [(keepers.OUT, 1, b"bc"), (keepers.ERR, 1, b"e"), (keepers.OUT, 2, b"cf")]
+        said = b"".join(frame(kind, 1, number, payload) for kind, number, payload in given)
+
+        assert list(connected().receive(said)) == [
+            Output(1, b"abc"),
+            Output(2, b"d"),
+            Started(can_attach=True),
+            Output(2, b"e"),
+            Output(1, b"f"),
+        ]
+
+    def test_output_before_an_offence_is_not_lost(self) -> None:
+        facts = connected().receive(frame(keepers.OUT, 1, 0, b"ab") + frame(keepers.OUT, 2, 2, b"c"))
+
+        assert next(facts) == Output(1, b"ab")
+        with pytest.raises(PeerError, match="the keeper speaks of connection 2, this is 1"):
+            next(facts)
+
     def test_output_that_is_skipped_is_refused(self) -> None:
         with pytest.raises(PeerError, match="the keeper skips output: byte 1 follows byte 0"):
             hears(connected(), keepers.OUT, 1, b"x")

@@ -57,8 +57,8 @@ class Pipe(At):
 class Acts:
     """A loop, and who has acted on it."""
 
-    def __init__(self) -> None:
-        self.loop = Loop()
+    def __init__(self, loop: Loop | None = None) -> None:
+        self.loop = loop or Loop()
         self.names: list[str] = []
         self.pipes: list[Pipe] = []
         self._waker = At(-1)
@@ -209,6 +209,17 @@ class TestWakingUp:
         port.timeout = lambda: max(0.0, end - time.monotonic())  # type: ignore[method-assign]
 
         assert acts.turn() == ["port"]
+
+    @pytest.mark.parametrize(("due", "latest"), [(0.001, 0.3), (0.6, 1.2)], ids=["near", "beyond the grain"])
+    def test_only_a_time_beyond_the_grain_is_put_off_to_a_multiple_of_it(self, due: float, latest: float) -> None:
+        acts = Acts(Loop(grain=0.5))
+        clock = At(-1, 0)
+        begin = time.monotonic()
+        clock.timeout = lambda: max(0.0, begin + due - time.monotonic())  # type: ignore[method-assign]
+        acts.loop.add_clock(clock, acts.by("clock"))
+
+        assert acts.turn() == ["clock"]
+        assert due <= time.monotonic() - begin < latest
 
     def test_the_earliest_time_counts_however_often_times_are_moved(self, acts: Acts) -> None:
         ports = [acts.port(str(number), group=number) for number in range(20)]

@@ -31,7 +31,8 @@ LEFT_OUT = (
     "encodings/cp1252.py",
 )
 NEEDED = (
-    "ssl.py", "encodings/__init__.py", "encodings/utf_8_sig.py", "encodings/idna.py", "email/parser.py", "testing.py",
+    "ssl.py", "encodings/__init__.py", "encodings/utf_8_sig.py", "encodings/idna.py", "email/parser.py",
+    "testing.py",
 )  # fmt: skip
 
 
