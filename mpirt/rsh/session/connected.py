@@ -58,7 +58,6 @@ class Connected(Machine):
     ) -> None:
         """Without `talk` nothing was said before; with it there are no `channels` yet."""
         super().__init__(task, State.GO, watching=entered.watching)
-        self._holding = task.holding
         self._jitter = jitter
         self._protocol = entered.protocol
         self._nonce = entered.nonce
@@ -92,7 +91,7 @@ class Connected(Machine):
 
     @property
     def _pace(self) -> Pace:
-        pace, seldom = self._task.pace, self._holding.ask_every
+        pace, seldom = self._task.pace, self._task.holding.ask_every
         return pace if seldom is None else pace.slower(seldom())
 
     @property
@@ -218,7 +217,7 @@ class Connected(Machine):
             is_silent=self._liveness.silence(now) >= self._asked_after,
             api_heard=self._api_heard,
             asked_after=self._asked_after,
-            patience=self._holding.patience,
+            patience=self._task.holding.patience,
             jitter=self._jitter,
         )
         if not self._can_attach:
@@ -234,7 +233,7 @@ class Connected(Machine):
     def _opened(self, now: float) -> None:
         if self._reattaching is not None:
             self._reattaching.opened(now)
-            self._entrance = Entrance(self._nonce, self._holding.keepers, attach=True)
+            self._entrance = Entrance(self._nonce, self._task.holding.keepers, attach=True)
             self._tell(self._entrance.greeting())
 
     def _enter(self, entrance: Entrance, message: bytes, now: float) -> None:
@@ -305,7 +304,7 @@ class Connected(Machine):
             self._reattach(self._reattaching, now)
 
     def _ask(self, now: float) -> None:
-        if self._holding.ask_every is not None:
+        if self._task.holding.ask_every is not None:
             self._findings.pace = pace = self._pace
             self._liveness.change_pace(pace)
         if self._liveness.tick(now):

@@ -191,7 +191,7 @@ class Held(Connected):
                 self._finish(ExitCode.CONNECTION_LOST, line)
 
     def _started(self, *, can_attach: bool) -> None:
-        self._can_attach = can_attach and self._holding.patience.lease > 0
+        self._can_attach = can_attach and self._task.holding.patience.lease > 0
         self._was_started = True
         if self.state is State.GO:
             self._go_on()
@@ -231,7 +231,7 @@ class Held(Connected):
             return ending.after(end.code)
         if end.by is EndedBy.LEASE:
             # The keeper has ended it without a connection, and could not report that before.
-            lease = f"{self._holding.patience.lease:.0f} s"
+            lease = f"{self._task.holding.patience.lease:.0f} s"
             line = f"the command in pod {pod} was ended there: it had no connection for its lease of {lease}"
             ending = Ending(ExitCode.CONNECTION_LOST, line)
         elif end.by is EndedBy.SIGNAL:
@@ -310,7 +310,7 @@ class Held(Connected):
             return
         line = ending.line
         if ending.is_ours and not self._is_attached and self._can_attach:
-            lease = self._holding.patience.lease
+            lease = self._task.holding.patience.lease
             line = f"pod {self._task.pod} is out of reach; its command ends there within {lease:.0f} s"
         elif ending.is_ours and not self._is_attached and verdict is not None:
             line = verdict.cause
