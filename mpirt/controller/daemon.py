@@ -281,7 +281,7 @@ class Daemon:
     ) -> Reconciler:
         served = {kind: one.now for kind, one in (self._jobs | self._scalers | self._groups).items()}
         cluster = Writer(link, kinds.RESOURCES, served, within=options.terms.write_within)
-        access = Access(cluster, self._questions, self._log, self._metrics)
+        access = Access(cluster, self._questions, self._log, self._metrics.acted)
         elector, made = self._elector, clock()
         heard = (lambda: made) if elector is None else (lambda: elector.heard_since)
         return Reconciler(planners, options.settings, self._store, access, Leader(clock, heard, self.leads))

@@ -45,7 +45,6 @@ from mpirt.controller.model.objectnames import object_name
 from mpirt.controller.model.reading import Body, number, table, text, version_of
 from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log
-from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.controller.observed.observe import Circumstances
 from mpirt.controller.observed.store import Store
 
@@ -89,7 +88,8 @@ class Access:
     cluster: Cluster
     questions: PodQuestions
     log: Log
-    metrics: Metrics
+    count: Callable[[Action, Outcome], None]
+    """Counts an action that was attempted, with its outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Reconciler:
         self._settings = settings
         self._store = store
         self._cluster, self._questions = access.cluster, access.questions
-        self._log, self._metrics = access.log, access.metrics
+        self._log, self._count = access.log, access.count
         self._leader, self._clock = leader, leader.clock
         self._rejections = Rejections()
         self._edits = EditLimits()
@@ -342,7 +342,7 @@ class Reconciler:
         return remember(key, rejection, self._clock())
 
     def _tell(self, action: Action, key: JobKey, came: Outcome) -> None:
-        self._metrics.acted(action, came)
+        self._count(action, came)
         verb = type(action).__name__.lower()
         about = {"job": str(key), "action": verb, "kind": action.kind, "name": action.name}
         if not isinstance(came, Done):

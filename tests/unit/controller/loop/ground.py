@@ -54,7 +54,7 @@ class Ground:
         self._store = Store([dialect.resource.kind], clock=self._clock)
         questions = Questions(NoPods(), clock=self._clock, answered=lambda _: None)
         log = LineLog(io.StringIO(), logfmt, lambda: datetime.now(UTC))
-        access = Access(self, questions, log, self.metrics)
+        access = Access(self, questions, log, self.metrics.acted)
         leader = Leader(self._clock, heard=lambda: at(-3600), may_act=lambda: True)
         self._reconciler = Reconciler([JobPlanner(dialect)], SETTINGS, self._store, access, leader)
         for number, body in enumerate(bodies, 1):
