@@ -111,7 +111,9 @@ class TestAFirstCall:
         asked = Asked(FIRST, NONE)
 
         assert asked.found == NONE
-        assert asked.moments[-1] == 59.5
+        assert (asked.moments[-1], max(asked.given), asked.given[-1]) == (59.5, 4.0, 0.5)
+        # Once a second at most.
+        assert len(asked.moments) < 64
 
     def test_does_not_know_in_the_end(self) -> None:
         error = TimedOut("late")
@@ -136,17 +138,6 @@ class TestAFirstCall:
 
         assert isinstance(asked.error, Refused)
         assert 10.0 <= asked.moments[-1] - asked.moments[20] <= 11.0
-
-    def test_gives_no_question_more_than_its_share(self) -> None:
-        asked = Asked(FIRST, NONE)
-
-        assert max(asked.given) == 4.0
-        assert asked.given[-1] == 0.5
-
-    def test_asks_no_more_than_once_a_second(self) -> None:
-        asked = Asked(FIRST, NONE)
-
-        assert len(asked.moments) < 64
 
 
 class TestWaiting:

@@ -157,13 +157,11 @@ class TestTheOrder:
             "and not in a pod (no KUBERNETES_SERVICE_HOST); set KUBECONFIG"
         )
 
-    def test_a_context_may_be_named(self, home: Path) -> None:
-        endpoint = find_endpoint({"HOME": str(home), "MPIRT_CONTEXT": "d"})
-
-        assert (endpoint.namespace, endpoint.origin) == ("ml", f'context "d" of {home}/.kube/config')
-
-    def test_a_context_on_the_command_line_goes_before_that(self, home: Path) -> None:
-        endpoint = find_endpoint({"HOME": str(home), "MPIRT_CONTEXT": "none"}, context="d")
+    @pytest.mark.parametrize(
+        ("variable", "option"), [("d", ""), ("none", "d")], ids=["by the environment", "by the command line first"]
+    )
+    def test_a_context_may_be_named(self, home: Path, variable: str, option: str) -> None:
+        endpoint = find_endpoint({"HOME": str(home), "MPIRT_CONTEXT": variable}, context=option)
 
         assert (endpoint.namespace, endpoint.origin) == ("ml", f'context "d" of {home}/.kube/config')
 
@@ -171,15 +169,12 @@ class TestTheOrder:
         with pytest.raises(ConfigError, match=r'no "x", which --context names'):
             find_endpoint({"HOME": str(home)}, context="x")
 
-    def test_a_context_on_the_command_line_without_a_kubeconfig(self, account: Path) -> None:
-        with pytest.raises(ConfigError, match="--context is set, but there is no kubeconfig"):
-            find_endpoint(IN_A_POD, service_account=str(account), context="d")
+    @pytest.mark.parametrize(("variable", "option", "name"), [("", "d", "--context"), ("d", "", "MPIRT_CONTEXT")])
+    def test_a_context_without_a_kubeconfig(self, account: Path, variable: str, option: str, name: str) -> None:
+        environ = {**IN_A_POD, "MPIRT_CONTEXT": variable}
 
-    def test_a_context_without_a_kubeconfig(self, account: Path) -> None:
-        environ = {**IN_A_POD, "MPIRT_CONTEXT": "d"}
-
-        with pytest.raises(ConfigError, match="MPIRT_CONTEXT is set, but there is no kubeconfig"):
-            find_endpoint(environ, service_account=str(account))
+        with pytest.raises(ConfigError, match=f"{name} is set, but there is no kubeconfig"):
+            find_endpoint(environ, service_account=str(account), context=option)
 
 
 class TestTrust:

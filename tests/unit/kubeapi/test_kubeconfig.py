@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -19,8 +18,8 @@ from mpirt.kubeapi.access.endpoint import Endpoint
 from mpirt.kubeapi.access.kubeconfig import from_kubeconfigs
 from mpirt.kubeapi.access.steps import Deadline, run
 from tests.promises import promise
+from tests.unit.kubeapi.plugins import Config, config
 
-Config = dict[str, Any]
 NOBODY = 65534
 
 # As kind, k3s and kubeadm write it: everything inline.
@@ -45,16 +44,6 @@ users:
     client-certificate-data: Q0VSVCBQRU0=
     client-key-data: S0VZIFBFTQ==
 """
-
-
-def config(*, cluster: Config | None = None, user: Config | None = None, context: Config | None = None) -> Config:
-    """A kubeconfig that works, and whatever is given instead."""
-    return {
-        "current-context": "c",
-        "clusters": [{"name": "k", "cluster": {"server": "https://api.example", **(cluster or {})}}],
-        "users": [{"name": "u", "user": {"token": "t0ken"} if user is None else user}],
-        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u", **(context or {})}}],
-    }
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from mpirt.kubeapi.access.steps import Deadline, Pending, run
 from testbed.kube.wait import until
 from tests.apiserver.processes import session_members
 from tests.promises import promise
-from tests.unit.kubeapi.plugins import ENVIRON, NOON, V1, V1BETA1, answer, source
+from tests.unit.kubeapi.plugins import ENVIRON, NOON, V1, V1BETA1, answer, config, source
 
 Write = Callable[[str], Path]
 
@@ -60,45 +60,24 @@ class TestWhatItIsTold:
 
     def test_the_cluster_if_it_wants_to_know(self, write: Write) -> None:
         path = write(TELL + f"echo '{answer()}'")
-        config = {
-            "current-context": "c",
-            "clusters": [
-                {
-                    "name": "k",
-                    "cluster": {
-                        "server": "https://api.example:6443",
-                        "certificate-authority-data": "Q0E=",
-                        "tls-server-name": "kubernetes",
-                        "proxy-url": "http://proxy.example:3128",
-                        "extensions": [
-                            {"name": "other", "extension": 1},
-                            {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "me"}},
-                        ],
-                    },
-                }
-            ],
-            "users": [
-                {
-                    "name": "u",
-                    "user": {"exec": {"apiVersion": V1, "command": "./plugin", "provideClusterInfo": True}},
-                }
-            ],
-            "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        extensions = [
+            {"name": "other", "extension": 1},
+            {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "me"}},
+        ]
+        cluster = {
+            "server": "https://api.example:6443",
+            "certificate-authority-data": "Q0E=",
+            "tls-server-name": "kubernetes",
+            "proxy-url": "http://proxy.example:3128",
         }
-        (path.parent / "config").write_text(yaml.safe_dump(config))
+        user = {"exec": {"apiVersion": V1, "command": "./plugin", "provideClusterInfo": True}}
+        made = config(cluster={**cluster, "extensions": extensions}, user=user)
+        (path.parent / "config").write_text(yaml.safe_dump(made))
 
         run(from_kubeconfigs([str(path.parent / "config")], ENVIRON).source.credentials(Deadline(20.0)))
 
-        assert told(path)["spec"] == {
-            "interactive": False,
-            "cluster": {
-                "server": "https://api.example:6443",
-                "certificate-authority-data": "Q0E=",
-                "tls-server-name": "kubernetes",
-                "proxy-url": "http://proxy.example:3128",
-                "config": {"audience": "me"},
-            },
-        }
+        known = {**cluster, "config": {"audience": "me"}}
+        assert told(path)["spec"] == {"interactive": False, "cluster": known}
 
     def test_its_words_its_variables_and_ours(self, write: Write) -> None:
         path = write(

@@ -13,6 +13,7 @@ from mpirt.kubeapi.access.credentials import Secret
 from mpirt.kubeapi.access.endpoint import Proxy, environment_proxy, in_cluster
 from mpirt.kubeapi.access.kubeconfig import from_kubeconfigs
 from mpirt.kubeapi.access.proxies import is_excluded, read_proxy
+from tests.unit.kubeapi.plugins import config
 
 ENVIRON = {"HTTPS_PROXY": "http://proxy.example:3128"}
 
@@ -145,14 +146,8 @@ class TestTheEnvironment:
 
 
 def proxy_of(folder: Path, environ: dict[str, str], **cluster: Any) -> Proxy | None:
-    config = {
-        "current-context": "c",
-        "clusters": [{"name": "k", "cluster": {"server": "https://api.example", **cluster}}],
-        "users": [{"name": "u", "user": {"token": "t0ken"}}],
-        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-    }
     path = folder / "config"
-    path.write_text(yaml.safe_dump(config))
+    path.write_text(yaml.safe_dump(config(cluster=cluster)))
     return from_kubeconfigs([str(path)], environ).proxy
 
 
