@@ -54,7 +54,6 @@ struct aside {
 void aside_begin(struct aside *aside, int fd, bool writes, struct iovec piece);
 bool aside_is_over(struct aside *aside);
 enum way { UNKNOWN, OWN, BY_MESSAGE, ASIDE };
-void open_what_is_closed(void);
 enum way way_to_use(int given, int flags, int *fd);
 
 /* output.c: stdout and stderr. Streams are numbered as their descriptors. */
@@ -149,7 +148,7 @@ enum { BACKLOG = 65535 };
 enum reached { REACHED, LATER, NOWHERE };
 struct place {
     int fd;
-    char path[PATH_MAX];
+    struct text path;
 };
 bool place_open(int number, bool makes, struct place *place);
 #define problem_note(weight, ...) problem_set(weight, (const char *const[]){__VA_ARGS__, NULL})

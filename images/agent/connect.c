@@ -21,13 +21,13 @@ const char *last_log(void)
 
 static void note_errno(const char *name)
 {
-    problem_note(1, place.path, name, ": ", strerror(errno));
+    problem_note(1, place.path.bytes, name, ": ", strerror(errno));
 }
 
 static void note_refusal(void)
 {
     if (errno == EPERM)
-        problem_note(2, place.path, " has a socket of another user or container");
+        problem_note(2, place.path.bytes, " has a socket of another user or container");
     else
         note_errno("/socket");
 }
@@ -74,7 +74,7 @@ static _Noreturn void become_board(const struct place *place, int socket)
     umask(0077);
     if (chdir("/") < 0)
         _exit(FAILED);
-    launch_switchboard(place ? place->path : "off");
+    launch_switchboard(place ? place->path.bytes : "off");
 }
 
 /* False and errno: there can be no process. One without a place is private; at a place, agents wait until it runs. */
@@ -179,7 +179,7 @@ bool connect_if_there(int number, int *fd)
 
 static void note_log(void)
 {
-    text_begin(&log_path, place.path, "/log");
+    text_begin(&log_path, place.path.bytes, "/log");
 }
 
 /* One of this agent's own, over a socket without a name, which no other process can reach. */

@@ -12,14 +12,6 @@
 
 enum { STACK = 16 << 10 };
 
-/* What we open next would take the numbers of those that are closed. */
-void open_what_is_closed(void)
-{
-    for (int fd = 0; fd < 3; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) < 0)
-            return;
-}
-
 enum way way_to_use(int given, int flags, int *fd)
 {
     struct stat status;

@@ -114,26 +114,20 @@ static int open_or_make(const char *path, bool makes)
 
 bool place_open(int number, bool makes, struct place *place)
 {
-    static struct text path;
     struct stat status;
-    if (!path_at(number, &path))
+    const char *path = place->path.bytes;
+    if (!path_at(number, &place->path))
         return false;
-    if (path.length >= sizeof place->path - sizeof "/socket") {
-        problem_note(1, "the path of a folder for it", " is too long");
-        return false;
-    }
-    place->fd = open_or_make(path.bytes, makes);
+    place->fd = open_or_make(path, makes);
     if (place->fd < 0) {
-        if (errno == ELOOP || (errno == ENOTDIR && lstat(path.bytes, &status) == 0 && S_ISLNK(status.st_mode)))
-            problem_note(2, path.bytes, " is a link");
+        if (errno == ELOOP || (errno == ENOTDIR && lstat(path, &status) == 0 && S_ISLNK(status.st_mode)))
+            problem_note(2, path, " is a link");
         else
-            note_error(path.bytes);
+            note_error(path);
         return false;
     }
-    if (!is_usable(path.bytes, place->fd)) {
-        close(place->fd);
-        return false;
-    }
-    memcpy(place->path, path.bytes, path.length + 1);
-    return true;
+    if (is_usable(path, place->fd))
+        return true;
+    close(place->fd);
+    return false;
 }

@@ -42,6 +42,7 @@ typedef int64_t i64;
 /* The smallest page of any kernel that this runs on: buffers are aligned to it. */
 enum { PAGE = 4096 };
 
+void open_what_is_closed(void);
 void close_descriptors(int first);
 void signals_default(void);
 void memory_give_back(void *from, size_t length);

@@ -10,6 +10,17 @@
 
 enum { MOST_DESCRIPTORS = 65536 };
 
+/* stdin, stdout and stderr: what is opened next would take their numbers. */
+void open_what_is_closed(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 /* Closes that one and all above it. */
 void close_descriptors(int first)
 {

@@ -11,10 +11,7 @@ enum { OK = 0, NOT_MADE = 1, NOT_KNOWN = 1, MISUSED = 2, BUSY_PAUSE = 20, BUSY_P
 /* The exec's standard streams are open, nothing else is: no descriptor of the runtime's gets to the command. */
 static void tidy_descriptors(void)
 {
-    int fd;
-    do
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    while (fd >= 0 && fd < 3);
+    open_what_is_closed();
     close_descriptors(3);
 }
 

@@ -24,12 +24,9 @@ class TestPrograms:
 
 
 LEFT_OUT = (
-    "idlelib/run.py",
-    "config-3.11-x86_64-linux-gnu/x.py",
-    "ctypes/test/a.py",
-    "turtle.py",
+    "idlelib/run.py", "config-3.11-x86_64-linux-gnu/x.py", "ctypes/test/a.py", "turtle.py",
     "encodings/cp1252.py",
-)
+)  # fmt: skip
 NEEDED = (
     "ssl.py", "encodings/__init__.py", "encodings/utf_8_sig.py", "encodings/idna.py", "email/parser.py",
     "testing.py",

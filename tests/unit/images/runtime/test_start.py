@@ -48,8 +48,8 @@ def test_the_variables_that_are_held_are_given_back() -> None:
     start.restore(held)
 
     assert held == {"LC_ALL": "POSIX"}
-    assert '#define HELD "MPIRT_HELD_"\n' in SOURCE["environment.c"]
-    assert '#define LOCALE "LC_ALL=C"\n' in SOURCE["environment.c"]
+    assert '#define HELD "MPIRT_HELD_"\n' in SOURCE["launch.c"]
+    assert '#define LOCALE "LC_ALL=C"\n' in SOURCE["launch.c"]
 
 
 def test_its_own_codes_are_those_of_all_programs() -> None:
