@@ -306,7 +306,9 @@ class AgentLink:
             return
         self._feeding = True
         while self._held and (room := running.stdin_room):
-            piece = bytes(self._held[:room])
+            # The view has to end before anything is taken away.
+            with memoryview(self._held) as whole, whole[:room] as part:
+                piece = bytes(part)
             del self._held[:room]
             running.hear(events.StdinRead(piece))
         if self._ended_stdin and not self._held and running.stdin_room:
