@@ -27,7 +27,6 @@ FOREIGN = ["kubernetes", "prometheus_client"]
 STANDS_ON_THEM = (
     "mpirt.controller.cluster.",
     "mpirt.controller.daemon",
-    "mpirt.controller.loop.reconcile",
     "mpirt.controller.main",
     "mpirt.controller.monitoring.metrics",
 )
