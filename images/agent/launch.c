@@ -200,7 +200,7 @@ static size_t add_python(char **to, const char *code, const char *program)
         "--inhibit-cache",
         "--library-path", launch_joined(launch.root, "/lib"),
         "--argv0", launch_joined(launch.root, "/bin/", launch.name),
-        launch_joined(launch.root, "/lib/python", ""),
+        launch_joined(launch.root, "/lib/python"),
         /* Neither PYTHON* nor what the image's site has to say. */
         "-I", "-S",
         launch_joined(launch.root, "/lib/programs/", program, ".pyc"),
