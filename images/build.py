@@ -41,8 +41,8 @@ OPTIONS = (
     *("-Wall", "-Wextra", "-Werror"),
     *("-Wl,-z,relro,-z,now,-z,noexecstack", "-Wl,--gc-sections"),
 )  # fmt: skip
-# Link-time optimization forgets which ABI for floats libc has there.
-MORE_OPTIONS = {"riscv64": ("-fno-lto",)}
+# riscv64: link-time optimization forgets the ABI that libc has for floats. ppc64le: fast copying takes much room.
+MORE_OPTIONS = {"riscv64": ("-fno-lto",), "ppc64le": ("-Os",)}
 
 
 def architecture() -> str:
