@@ -53,7 +53,12 @@ class ManyWorkers:
 
     def argv(self, mpi: Mpi, variables: str, *command: str) -> list[str]:
         """What starts a command from the launcher of that image; `variables` are lines for a shell."""
-        settings = [*(f"{name}={value}" for name, value in mpi.variables.items()), f"MPIRT_CONTAINER={mpi.image}"]
+        settings = [
+            *(f"{name}={value}" for name, value in mpi.variables.items()),
+            f"MPIRT_CONTAINER={mpi.image}",
+            # Beside tests of the API server, so many pods keep it from answering for more than a minute.
+            f"MPIRT_CONNECT_TIMEOUT={_ENDS_WITHIN}",
+        ]
         words = ["env", *settings, "sh", "-c", f'{variables}\nexec "$@"', "sh", *mpi.command, *command]
         return self.namespace.kubectl.argv("exec", mpi.image, "--", *words)
 
@@ -99,6 +104,7 @@ class Running:
             what="all ranks",
             instead=self.said.hosts,
         )
+        assert self.process.poll() is None, self.said.stderr.read_text()
 
     def end(self) -> int:
         """Let all ranks go. Returns the launcher's exit code."""

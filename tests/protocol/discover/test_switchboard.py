@@ -8,6 +8,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -183,16 +184,25 @@ class TestTheApiServerIsAsked:
     def test_where_the_folder_of_switchboards_can_not_be(self, boarded: Boarded) -> None:
         self.by_the_api_server(boarded, "MPIRT_SWITCHBOARD is neither on nor off", MPIRT_SWITCHBOARD="sometimes")
 
-    @pytest.mark.parametrize("words", [("--wait", "3"), ("--revision", "other")], ids=["told to", "first call"])
-    def test_by_calls_that_wait(self, boarded: Boarded, words: tuple[str, ...]) -> None:
+    def test_by_a_call_that_is_to_wait(self, boarded: Boarded) -> None:
+        boarded.warm()
+
+        self.by_the_api_server(
+            boarded, "the switchboard does not wait", "--selector", "mpirt.dev/job=train", "--wait", "3"
+        )
+
+    def test_by_a_first_call_that_waits_for_a_host(self, boarded: Boarded) -> None:
         boarded.warm()
         lists = boarded.lists()
+        with ThreadPoolExecutor(1) as pool:
+            times = {"MPIRT_DISCOVER_FIRST_TIMEOUT": "60", "MPIRT_DISCOVER_TIMEOUT": "60"}
+            call = pool.submit(boarded.job, "--revision", "other", **times)
+            until(lambda: boarded.lists() > lists, within=PATIENCE, what="a list")
+            boarded.server.world.put(pod("w-3", labels={**JOB, "controller-revision-hash": "other"}))
+            ended = call.result()
 
-        ended = boarded.job(*words, MPIRT_DISCOVER_FIRST_TIMEOUT="60", MPIRT_DISCOVER_TIMEOUT="2")
-
-        assert (ended.code, boarded.lists() > lists) == (0, True)
-        assert ended.errors.startswith(FROM_THE_API_SERVER)
-        assert "wait" in ended.errors.splitlines()[0]
+        assert (ended.code, ended.output) == (0, "w-3:1\n")
+        assert ended.errors.startswith(f"{FROM_THE_API_SERVER}this call waits for hosts")
 
     def test_when_the_switchboard_has_ended(self, boarded: Boarded) -> None:
         boarded.warm()
