@@ -1,7 +1,10 @@
-"""How many examples a property gets."""
+"""How many examples a property gets, and what several folders of unit tests need."""
 
 from __future__ import annotations
 
+import os
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support import sizes
@@ -16,3 +19,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeatable")
+
+
+@pytest.fixture
+def root() -> None:
+    """Skip where the test can't be root: it mounts something, or is another user."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: it mounts a file system or becomes another user")

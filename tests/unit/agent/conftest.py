@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,10 +45,3 @@ def board(ground: Ground) -> Ground:
     """A place where the test listens."""
     ground.listen()
     return ground
-
-
-@pytest.fixture
-def root() -> None:
-    """Skip where the test can't be root: it mounts something, or is another user."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root: it mounts a file system or becomes another user")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -25,13 +24,6 @@ def keeper(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("keeper")
     subprocess.run([sys.executable, PROJECT / "images/build.py", "keeper", folder, "amd64"], check=True)
     return folder / "keeper-1-amd64"
-
-
-@pytest.fixture
-def root() -> None:
-    """Skip where the test can't be root: it mounts something, or is another user."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root: it mounts a file system or becomes another user")
 
 
 @pytest.fixture
