@@ -41,7 +41,10 @@ enum frame_type {
     HANDOVER = 65, STDIN, STDIN_BROKEN, SIGNAL, WRITTEN, BROKEN, DISCOVER_REQUEST = 72, SETTLED_REQUEST,
 };
 
-/* descriptors.c: our own, and how to use what belongs to others, too; a thread that makes the calls which may take long whatever poll says. */
+/*
+ * descriptors.c: our own, and how to use what belongs to others, too; a thread that makes the calls which may take
+ * long whatever poll says.
+ */
 struct aside {
     bool exists, is_busy, is_done;
     int fd;

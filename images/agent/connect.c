@@ -68,7 +68,7 @@ static _Noreturn void become_board(const struct place *place, int socket)
     /* Not as the first agent was started. */
     signals_default();
     set_descriptors(place, socket);
-    /* Who connects from now on is told that this process listens, and no longer the agent, which may end. */
+    /* To a process that connects from now on, this one is the listener, and no longer the agent, which may end. */
     if (place)
         listen(SOCKET, BACKLOG);
     umask(0077);

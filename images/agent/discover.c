@@ -68,7 +68,9 @@ static bool receive_answer(int fd, u8 *answer, size_t *length)
     size_t piece = 1;
     for (*length = 0; piece; *length += piece) {
         size_t room = ANSWER_LIMIT - 1 - *length;
-        if (!answer_frame(fd, DISCOVERED, answer + *length, room < PIECE_LIMIT ? room : PIECE_LIMIT, &piece, UNREADABLE))
+        if (room > PIECE_LIMIT)
+            room = PIECE_LIMIT;
+        if (!answer_frame(fd, DISCOVERED, answer + *length, room, &piece, UNREADABLE))
             return false;
     }
     answer[*length] = 0;

@@ -41,7 +41,7 @@ _GRAIN = 0.05
 # What the process itself needs, and each command: its agent, its exec, and a watch where each pod has its own.
 _OWN_DESCRIPTORS = 24
 _DESCRIPTORS_EACH = 3
-# Agents beyond that, who are told to go on without us.
+# Agents beyond that: each is sent away with the reason, and gets a switchboard of its own.
 _TURNED_AWAY_AT_ONCE = 8
 # A question and its answer cost 0.2 ms here, and as much on the way: a thousand are asked less often. What goes
 # without an answer for so long twice over is dead.

@@ -56,22 +56,22 @@ class Log:
         counted["sent"] += sum(len(action.message) for action in actions if isinstance(action, events.Send))
 
     def _action(self, action: events.Action) -> str:
-        told = ""
+        words = ""
         match action:
             case events.Finish(code, line):
                 counted = ", ".join(f"{number} {what}" for what, number in self._bytes.items())
-                told = f"finish: code {code}{': ' if line else ''}{line} (bytes: {counted} from stdin)"
+                words = f"finish: code {code}{': ' if line else ''}{line} (bytes: {counted} from stdin)"
             case events.Dial(protocol, container, seconds):
-                told = f"dial: {protocol}, container {container or 'not named'}, for {seconds:.0f} s at most"
+                words = f"dial: {protocol}, container {container or 'not named'}, for {seconds:.0f} s at most"
             case events.WatchPod():
-                told = "watch the pod"
+                words = "watch the pod"
             case events.LookAtPod():
-                told = "look at the pod"
+                words = "look at the pod"
             case events.Note(line):
-                told = line
+                words = line
             case events.HangUp():
-                told = "hang up"
-        return told
+                words = "hang up"
+        return words
 
 
 def _of_the_connection(event: events.Event) -> str:
