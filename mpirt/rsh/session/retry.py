@@ -247,7 +247,7 @@ class Attempts:
 
     def _most_telling(self, error: MpirtError, row: Row, now: float) -> tuple[MpirtError, Row]:
         """What was said before, where the deadline left this attempt no time to hear an answer."""
-        had_no_time = now >= self.deadline and now - self._awaited_since < _CUT_SHORT_SECONDS
+        had_no_time = now >= self.deadline and self.deadline - self._awaited_since < _CUT_SHORT_SECONDS
         cut_short = had_no_time and isinstance(error, TimedOut | NotAnswered | PluginFailed)
         return self._said if cut_short and self._said is not None else (error, row)
 

@@ -173,7 +173,7 @@ WITH_OUTPUT_BEFORE = [
 def test_what_ends_before_go_has_started_nothing(case: Case, came_of: CameOf) -> None:
     outcome = came_of(case)
 
-    assert [part for part in case.says if part not in outcome.ended.line] == []
+    assert [part for part in case.says if part not in outcome.ended.line] == [], outcome.ended.line
     assert (outcome.ended.code, outcome.ended.output, outcome.runs) == (case.code, b"", 0)
     assert case.execs in (None, len(outcome.execs))
     assert len(outcome.execs) < 10
