@@ -196,7 +196,8 @@ class TestASignalThatAsksForAnEnd:
 
 
 def test_a_second_signal_gives_the_command_no_grace(ground: Ground) -> None:
-    agent = begun(ground, "trap 'echo no' TERM; echo begun; while :; do sleep 600; done")
+    # What says it has no handler by then: a child that is only forked has its parent's, and may lose the signal.
+    agent = begun(ground, "trap 'echo no' TERM; while :; do sh -c 'echo begun; exec sleep 600'; done")
     running = ground.server.wait_for_session()
 
     agent.process.terminate()
