@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from testbed.kube.commandlines import Site
+from testbed.kube.wait import Stopwatch
 from tests.apiserver import frames
 from tests.apiserver.channel import NORMAL, STATUS, STDOUT, V4, as_go_writes_it, exit_status, switching
 from tests.apiserver.connection import Request
@@ -30,6 +31,7 @@ from tests.apiserver.frames import frame, message
 
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _ENDS_WITHIN = 10.0
+_LOOKS_EVERY = 1.0
 _PIECE = 1 << 16
 _UPGRADE = "websocket"
 
@@ -125,30 +127,30 @@ class Hold:
         self.where = where
         self._loop = loop
         self._rule = rule
-        self._first: Write | None = None
+        self._standing: Write | None = None
         self._happened = threading.Event()
         self._released = asyncio.Event()
 
     def wants(self, write: Write) -> bool:
         """Whether it is one of them, which is asked once for each write."""
-        if self._released.is_set() or not self._rule(write):
-            return False
-        self._first = self._first or write
-        return True
+        return not self._released.is_set() and self._rule(write)
 
     def wait(self, within: float) -> Write:
-        """The first of them, once it stands where it is held up."""
-        if not self._happened.wait(within):
-            raise TimeoutError(f"no write was held up within {within:g} s")
-        assert self._first is not None
-        return self._first
+        """The last one that stands where it is held up, once there is one."""
+        watch = Stopwatch()
+        while not self._happened.wait(_LOOKS_EVERY):
+            if watch.seconds() > within:
+                raise TimeoutError(f"no write was held up within {within:g} s")
+        assert self._standing is not None
+        return self._standing
 
     def release(self) -> None:
         """Let everything go on its way."""
         self._loop.call_soon_threadsafe(self._released.set)
 
-    async def stand(self) -> None:
+    async def stand(self, write: Write) -> None:
         """Hold until it is released."""
+        self._standing = write
         self._happened.set()
         await self._released.wait()
 
@@ -268,12 +270,16 @@ class _Link:
         self._sender = sender
         self._waiting: Write | None = None
         self._holds: list[Hold] = []
+        self._is_left = False
 
     async def pass_on(self, client: asyncio.StreamReader, server: asyncio.StreamReader) -> None:
-        """Pass everything on until one side ends."""
+        """Pass everything on until one side ends. The answer to a write that was sent is awaited all the same."""
         ways = [asyncio.ensure_future(self._quietly(way)) for way in (self._up(client), self._down(server))]
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            self._is_left = True
+            if self._waiting is not None:
+                await ways[-1]
         finally:
             for way in ways:
                 way.cancel()
@@ -296,7 +302,7 @@ class _Link:
             if asked.method in _WRITING:
                 write = Write(time.monotonic(), self._sender, asked.method, asked.target, body)
                 self._holds = self._noted(write)
-                await self._stand(Where.BEFORE)
+                await self._stand(Where.BEFORE, write)
                 if client.at_eof():
                     # Who sent it has given it up.
                     return
@@ -306,19 +312,21 @@ class _Link:
 
     async def _down(self, server: asyncio.StreamReader) -> None:
         while piece := await server.read(_PIECE):
-            if self._waiting is not None:
+            if (write := self._waiting) is not None:
                 # A connection carries one request at a time, so this is the beginning of its answer.
-                self._waiting.code = int(piece.split(b" ", 2)[1])
+                write.code = int(piece.split(b" ", 2)[1])
                 self._waiting = None
-                if await self._stand(Where.AFTER) and (server.at_eof() or server.exception() is not None):
+                if await self._stand(Where.AFTER, write) and (server.at_eof() or server.exception() is not None):
                     # Who gave the answer is no more, and what was kept back of it is lost.
+                    return
+                if self._is_left:
                     return
             self._to_client.write(piece)
             await self._to_client.drain()
 
-    async def _stand(self, where: Where) -> bool:
+    async def _stand(self, where: Where, write: Write) -> bool:
         """Wait where that is asked for. Returns whether it was."""
         holds = [hold for hold in self._holds if hold.where is where]
         for hold in holds:
-            await hold.stand()
+            await hold.stand(write)
         return bool(holds)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -55,8 +55,8 @@ HELD_BACK = {"spec": {"schedulingGates": [{"name": "mpirt-test/held-back"}]}}
 """A template whose pod is known to be unschedulable as soon as it is there."""
 
 
-def words() -> Callable[[Write], str]:
-    """What a task's writes are called in LIFE, asked in their order."""
+def words(writes: Iterable[Write]) -> list[str]:
+    """What a task's writes are called in LIFE. They are given in their order."""
     before: Counter[str] = Counter()
 
     def word(write: Write) -> str:
@@ -68,7 +68,16 @@ def words() -> Callable[[Write], str]:
         before[found] += 1
         return found + ", again" * (before[found] - 1)
 
-    return word
+    return [word(write) for write in writes]
+
+
+def writes_for(bed: Bed, name: str) -> list[Write]:
+    return [write for write in bed.proxy.writes() if name in write.name]
+
+
+def done(writes: Iterable[Write]) -> list[Write]:
+    """Those that the API server has carried out. Others are tried again when the machine is busy."""
+    return [write for write in writes if write.is_good]
 
 
 @dataclass(frozen=True)
@@ -81,11 +90,10 @@ class Course:
     events: list[str]
 
     def writes(self) -> list[Write]:
-        return [write for write in self.bed.proxy.writes() if self.task.name in write.name]
+        return writes_for(self.bed, self.task.name)
 
     def life(self) -> list[str]:
-        word = words()
-        return [word(write) for write in self.writes() if write.is_good]
+        return words(done(self.writes()))
 
     def pods_made(self) -> int:
         """How many pods came into being."""
@@ -117,9 +125,13 @@ def courses(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
 
 def live(free: FreeBeds, target: str) -> Course:
     """A life in which the controller is killed at a write; in that called PEACE, at none."""
-    name, word = job_name("crash"), words()
+    name = job_name("crash")
     with free.one() as bed, ThreadPoolExecutor(1) as aside:
-        hold = bed.proxy.hold(Where.AFTER, lambda write: name in write.name and word(write) == target)
+
+        def is_it(write: Write) -> bool:
+            return name in write.name and words([*done(writes_for(bed, name)), write])[-1] == target
+
+        hold = bed.proxy.hold(Where.AFTER, is_it)
         try:
             killed = aside.submit(bed.kill_at, hold) if target != PEACE else None
             course = see_through(bed, name)

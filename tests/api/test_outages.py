@@ -24,7 +24,7 @@ from testbed.kube.wait import until
 from testbed.plane import shared
 from testbed.plane.plane import APISERVER, OwnPlane, running
 from tests.api.apiproxy import Hold, Where
-from tests.api.beds import Bed, beds, is_for_job
+from tests.api.beds import COMES_WITHIN, Bed, beds, is_for_job
 from tests.api.controllers import job_name
 from tests.api.crashes import LIFE, RUNNING, Course, Peace, hold_up, start
 from tests.promises import promise
@@ -39,6 +39,7 @@ CONFIG_MAP_IS_MADE = "the ConfigMap was made, and nobody knows"
 WORKERS_START = "its workers start"
 LAUNCHER_RUNS = "its launcher runs"
 LAUNCHER_HAS_ENDED = "its launcher has just ended"
+CONFIG_MAP, NEXT_TO_CONFIG_MAP = LIFE.index("POST configmaps"), "what follows the ConfigMap"
 CREATED = list(LIFE[: LIFE.index("PATCH mpijobs/status Created") + 1])
 POINTS = (NOTHING_IS_MADE, CONFIG_MAP_IS_MADE, WORKERS_START, LAUNCHER_RUNS, LAUNCHER_HAS_ENDED)
 
@@ -109,15 +110,18 @@ def survived(harm: str, folder: Path) -> Iterator[Outage]:
 
 
 def hold_all_up(bed: Bed, names: dict[str, str]) -> dict[str, Hold]:
-    """Have jobs stay where they are to be, in the order in which they get there."""
+    """Have jobs stay where they are to be."""
     return {
         point: hold_up(bed, names[point], where, target)
         for point, where, target in (
             (LAUNCHER_HAS_ENDED, Where.BEFORE, LIFE[RUNNING + 1]),
             (NOTHING_IS_MADE, Where.BEFORE, LIFE[0]),
-            (CONFIG_MAP_IS_MADE, Where.AFTER, "POST configmaps"),
+            (CONFIG_MAP_IS_MADE, Where.AFTER, LIFE[CONFIG_MAP]),
             (WORKERS_START, Where.BEFORE, LIFE[len(CREATED)]),
         )
+    } | {
+        # On a busy machine it may have waited for its answer for too long, and goes on.
+        NEXT_TO_CONFIG_MAP: hold_up(bed, names[CONFIG_MAP_IS_MADE], Where.BEFORE, LIFE[CONFIG_MAP + 1])
     }
 
 
@@ -130,13 +134,14 @@ def bring_to_their_points(
     for course in courses.values():
         course.run()
     courses[LAUNCHER_HAS_ENDED].let_end()
-    holds[LAUNCHER_HAS_ENDED].wait(WITHIN)
+    holds[LAUNCHER_HAS_ENDED].wait(COMES_WITHIN)
     courses[WORKERS_START] = begin(names[WORKERS_START])
-    until(lambda: courses[WORKERS_START].life() == CREATED, within=WITHIN, what="a job whose workers start")
+    what = "a job whose workers start"
+    until(lambda: courses[WORKERS_START].life() == CREATED, within=COMES_WITHIN, what=what)
     # Last, for a controller waits for an answer for a few seconds only.
     for point in (NOTHING_IS_MADE, CONFIG_MAP_IS_MADE):
         courses[point] = begin(names[point])
-        holds[point].wait(WITHIN)
+        holds[point].wait(COMES_WITHIN)
     return courses
 
 
@@ -159,7 +164,7 @@ def api_server_away(own: OwnPlane, harm: str, meanwhile: Callable[[], None]) -> 
             server.thaw()
         else:
             own.start(APISERVER)
-        until(own.is_ready, within=WITHIN, what="the API server")
+        until(own.is_ready, within=COMES_WITHIN, what="the API server")
 
 
 def look_at(bed: Bed, health: dict[str, set[int]]) -> None:
@@ -174,7 +179,7 @@ class TestAJobThatTheOutageMet:
     def test_the_outage_met_each_job_at_its_moment(self, outage: Outage) -> None:
         assert outage.lives == {
             NOTHING_IS_MADE: [],
-            CONFIG_MAP_IS_MADE: list(LIFE[: LIFE.index("POST configmaps") + 1]),
+            CONFIG_MAP_IS_MADE: list(LIFE[: CONFIG_MAP + 1]),
             WORKERS_START: CREATED,
             LAUNCHER_RUNS: list(LIFE[: RUNNING + 1]),
             LAUNCHER_HAS_ENDED: list(LIFE[: RUNNING + 1]),
