@@ -101,12 +101,20 @@ class ExecLink:
                 self._end(found, self._unsendable or str(error))
         return found
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether there is nothing to send or to read any more, so that it may be closed."""
+        return self._closed
+
     def close(self) -> None:
         """Hang up: with a last frame if it can go at once, for it is not waited for."""
+        self._say_farewell()
+        self._stream.close()
+
+    def _say_farewell(self) -> None:
         if not self._closed:
             self._write(websocket.close(websocket.NORMAL, os.urandom(4)))
             self._closed = True
-            self._stream.close()
 
     def _put(self, frame: bytes) -> None:
         if not self._closed and not self._unsendable:
@@ -156,7 +164,8 @@ class ExecLink:
 
     def _end(self, found: list[events.Event], how: str) -> None:
         if not self._closed:
-            self.close()
+            # The loop lets go of the descriptor before it is closed.
+            self._say_farewell()
             found.append(events.Closed(how))
 
 

@@ -200,6 +200,8 @@ class SessionIO:
             # The session may have hung up.
             if self._exec is link:
                 self._deal_with((event,))
+        if link is not None and link is self._exec and link.has_ended:
+            self._leave_exec()
         if happened:
             self._settle()
 
@@ -285,6 +287,9 @@ class SessionIO:
 
     def _hang_up(self) -> None:
         self._stop_dialing()
+        self._leave_exec()
+
+    def _leave_exec(self) -> None:
         if self._exec is not None:
             self._loop.remove(self._exec)
             self._exec.close()
