@@ -8,6 +8,7 @@
 
 enum {
     OUTPUT_KEPT = 2 << 20,   /* of each stream */
+    AT_ONCE = 2 * OUT_LIMIT, /* a pipe holds a little more, which would be a frame of its own each time */
     QUIET = 1000,            /* after the last byte of a command that has ended */
     PATIENCE = 30000,        /* with all of its output */
 };
@@ -117,6 +118,8 @@ static void serve_output(struct output *output)
     struct iovec space = ring_space(&output->ring);
     if (settling.is_decided && space.iov_len > output->left)
         space.iov_len = output->left;
+    if (space.iov_len > AT_ONCE)
+        space.iov_len = AT_ONCE;
     ssize_t got = read(output->fd, space.iov_base, space.iov_len);
     if (got > 0) {
         output->ring.end += (u64)got;

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from testbed.kube.wait import by_the_clock
 from testbed.mpijobs import submit as submit_mpi_job
 from testbed.plane.stages import ENDS, NEVER
 from tests.api.apiproxy import Where
@@ -35,7 +36,7 @@ def started(bed: Bed, *words: str) -> subprocess.Popen[str]:
 
 def ended(command: subprocess.Popen[str]) -> tuple[int, list[str], str]:
     """Its code, the lines of its output, and what it says is wrong."""
-    out, err = command.communicate(timeout=WITHIN)
+    out, err = command.communicate(timeout=by_the_clock(WITHIN))
     return command.returncode, out.splitlines(), err
 
 

@@ -72,7 +72,7 @@ def joined(messages: Iterable[bytes]) -> Iterator[bytes]:
     """Messages that were received, those of an output stream that follow each other as one: they cost as much."""
     for channel, group in groupby(messages, key=lambda message: message[:1]):
         if channel in (b"\1", b"\2"):
-            yield b"".join((channel, *(message[1:] for message in group)))
+            yield b"".join((channel, *(memoryview(message)[1:] for message in group)))
         else:
             yield from group
 

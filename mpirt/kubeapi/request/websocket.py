@@ -61,29 +61,29 @@ class Closed(Value):
 class FrameReader:
     """Bytes in, events out."""
 
-    __slots__ = ("_held", "_limit", "_needed", "_parts")
+    __slots__ = ("_count", "_held", "_limit", "_needed", "_parts")
 
     def __init__(self, *, limit: int = MESSAGE_LIMIT) -> None:
         self._limit = limit
         # The beginning of a frame, and how much of it has to be there before more can be said.
-        self._held = bytearray()
-        self._needed = 0
+        self._held: list[bytes] = []
+        self._count = self._needed = 0
         self._parts: bytearray | None = None
 
     def feed(self, data: bytes) -> Iterator[Message | Ping | Pong | Closed]:
         """Take bytes; give what is complete now. Raises PeerError, after what stands before the offence."""
-        if self._held:
-            self._held += data
-            if len(self._held) < self._needed:
-                return
-            data = bytes(self._held)
+        self._held.append(data)
+        self._count += len(data)
+        if self._count < self._needed:
+            return
+        data, self._held = b"".join(self._held), []
         at = 0
         while (found := self._next(data, at)) is not None:
             first, payload, at = found
             event = self._event(first, payload)
             if event is not None:
                 yield event
-        self._held = bytearray(data[at:])
+        self._held, self._count = [data[at:]], len(data) - at
 
     def _next(self, data: bytes, at: int) -> tuple[int, bytes, int] | None:
         """The frame that begins there, and where it ends."""

@@ -48,22 +48,22 @@ def read_header(data: bytes | bytearray, at: int = 0) -> tuple[int, int]:
 class FrameReader:
     """Makes frames out of a stream of bytes that may be cut anywhere."""
 
-    __slots__ = ("_held", "_limits", "_needed", "_sender")
+    __slots__ = ("_count", "_held", "_limits", "_needed", "_sender")
 
     def __init__(self, sender: str, limits: Mapping[int, int]) -> None:
         """`sender`: for errors. `limits`: the types that it may send, and how long their payloads may be."""
         self._sender, self._limits = sender, limits
         # The beginning of a frame, and how much of it has to be there before more can be said.
-        self._held = bytearray()
-        self._needed = 0
+        self._held: list[bytes] = []
+        self._count = self._needed = 0
 
     def feed(self, data: bytes) -> Iterator[Frame]:
         """The frames that are whole by now; take all of them. Raises PeerError for an invalid header."""
-        if self._held:
-            self._held += data
-            if len(self._held) < self._needed:
-                return
-            data = bytes(self._held)
+        self._held.append(data)
+        self._count += len(data)
+        if self._count < self._needed:
+            return
+        data, self._held = b"".join(self._held), []
         at, self._needed = 0, HEADER
         while len(data) - at >= HEADER:
             kind, length = read_header(data, at)
@@ -77,4 +77,4 @@ class FrameReader:
             number = int.from_bytes(data[at + 8 : at + HEADER], "little")
             yield Frame(kind, epoch, number, data[at + HEADER : after])
             at = after
-        self._held = bytearray(data[at:])
+        self._held, self._count = [data[at:]], len(data) - at

@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from testbed.ground import Namespace
-from testbed.kube.wait import until
+from testbed.kube.wait import by_the_clock, until
 from tests.e2e.rsh import agent
 from tests.support.kubeconfigs import kubeconfig
 
@@ -133,7 +133,7 @@ class Start:
     def code(self) -> int | None:
         """Its exit code."""
         try:
-            return self._process.wait(ENDS_WITHIN)
+            return self._process.wait(by_the_clock(ENDS_WITHIN))
         except subprocess.TimeoutExpired:
             return None
 

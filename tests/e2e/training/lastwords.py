@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from testbed.ground import Namespace
+from testbed.kube.wait import by_the_clock
 from tests.e2e.elastic.steps import line_of
 
 # On TERM it lists all processes, one per line, and ends.
@@ -40,7 +41,7 @@ class LastWords:
         self._reader.start()
 
     def join(self) -> None:
-        self._reader.join(_ENDS_WITHIN)
+        self._reader.join(by_the_clock(_ENDS_WITHIN))
 
     def _read(self) -> None:
         assert self._log.stdout is not None
