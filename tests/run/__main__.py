@@ -20,9 +20,9 @@ import click
 
 from tests.run import history, processes, recorder, selection, summary, tiers
 from tests.run.records import NO_TESTS, OK
-from tests.run.summary import FAILED, FLAKY, Round, log_folder
+from tests.run.summary import FAILED, FLAKY, SECOND, Round, log_folder
 from tests.run.tiers import Choice, Tier
-from tests.run.verdict import Stage, chances, closing_line, judge
+from tests.run.verdict import Result, Stage, chances, closing_line, judge
 
 BUILD = Path("build")
 STAGES = BUILD / "stages"
@@ -164,24 +164,32 @@ def _stage(target: str, choice: Choice | None) -> Stage:
 
 def _with_second_chances(made: Stage) -> Stage:
     seen = history.sightings()
-    worth_it = chances(made, seen)
-    passed_again = set()
     for test in made.failed:
-        folder = BUILD / FAILED / log_folder(test.name)
-        processes.keep_log(test, folder)
+        processes.keep_log(test, BUILD / FAILED / log_folder(test.name))
         if test.name in seen:
             _print(
                 [f"==> no second chance: {test.name} was flaky on {seen[test.name].seen}: {seen[test.name].cause}"]
             )
-        if test not in worth_it:
-            continue
-        _print([f"==> once more: {test.name}"])
-        if processes.run_again(test, folder):
-            passed_again.add(test.name)
-            (BUILD / FLAKY).mkdir(exist_ok=True)
-            folder = folder.rename(BUILD / FLAKY / folder.name)
-        _print([f"<== {'passed' if test.name in passed_again else 'failed again'}: {folder}"])
+    passed_again = set[str]()
+    for together in chances(made, seen):
+        passed_again |= _second_chance(together)
     return replace(made, passed_again=frozenset(passed_again))
+
+
+def _second_chance(tests: Sequence[Result]) -> set[str]:
+    """Run tests that failed together once more. Returns those that passed."""
+    _print(f"==> once more: {test.name}" for test in tests)
+    folders = [BUILD / FAILED / log_folder(test.name) for test in tests]
+    passed = processes.run_again(tests, folders[0])
+    for folder in folders[1:]:
+        shutil.copy(folders[0] / SECOND, folder)
+    for test, folder in zip(tests, folders, strict=True):
+        how, kept = "failed again", folder
+        if test.name in passed:
+            (BUILD / FLAKY).mkdir(exist_ok=True)
+            how, kept = "passed", folder.rename(BUILD / FLAKY / folder.name)
+        _print([f"<== {how}: {kept}"])
+    return passed
 
 
 def _round(number: int, times: int, targets: Iterable[str], choice: Choice | None) -> Round:

@@ -50,16 +50,16 @@ def make(target: str, folder: Path, choice: Choice | None, *, log: IO[bytes] | N
     return Stage(target, time.monotonic() - began, code, recorder.read_all(folder))
 
 
-def run_again(test: Result, folder: Path) -> bool:
-    """Run one test in a process of its own, which leaves its log in the folder. Returns whether it passed."""
-    records = folder / "records"
-    argv = [sys.executable, "-m", "pytest", *test.options, *_BY_ITSELF, test.name]
+def run_again(tests: Sequence[Result], folder: Path) -> set[str]:
+    """Run tests of one file in a process, which leaves its log in the folder. Returns those that passed."""
+    records, names = folder / "records", [test.name for test in tests]
+    argv = [sys.executable, "-m", "pytest", *tests[0].options, *_BY_ITSELF, *names]
     with (folder / SECOND).open("wb") as log:
         variables = {**recorder.variables(records, os.environ), **selection.variables(None), selection.PART: ""}
         code = call(argv, variables, log)
-    stage = Stage(test.name, 0.0, code, recorder.read_all(records))
-    passed = [result.outcome for result in stage.results if result.name == test.name] == [Outcome.PASSED]
-    return passed and not stage.problems
+    stage = Stage(names[0], 0.0, code, recorder.read_all(records))
+    passed = {result.name for result in stage.results if result.outcome is Outcome.PASSED}
+    return set() if stage.problems else passed.intersection(names)
 
 
 def keep_log(test: Result, folder: Path) -> None:

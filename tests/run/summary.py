@@ -52,7 +52,7 @@ def lines(stages: Sequence[Stage], verdict: Verdict, logs: Path, spent: Sequence
     for test in verdict.broken:
         yield f"failed: {test}"
         yield f"        {logs / FAILED / log_folder(test)}"
-    if len(verdict.flaky) > MOST_FLAKY:
+    if verdict.is_too_flaky:
         yield f"red: {len(verdict.flaky)} tests are flaky; at most {MOST_FLAKY} may be"
     yield from (f"red: {problem}" for problem in verdict.problems)
     yield closing_line([verdict])

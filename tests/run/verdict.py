@@ -14,10 +14,10 @@ from functools import cached_property
 from tests.run.records import NO_TESTS, OK, Phase, Record
 
 MOST_FLAKY = 2
-"""Tests that may fail at first and pass the second time, in a whole run."""
+"""Failures that may be none the second time, in a whole run."""
 
 MOST_CHANCES = 5
-"""With more failed tests in a stage something is broken, and none of them is run again."""
+"""With more failures in a stage something is broken, and none of the tests is run again."""
 
 
 class Outcome(Enum):
@@ -43,6 +43,8 @@ class Result:
     """Why it failed."""
     options: tuple[str, ...]
     """Those of the pytest that ran it."""
+    shares: str = ""
+    """Its file, if it failed because a fixture did: mostly the fixture of other tests of that file, too."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +81,25 @@ class Stage:
         return found or ([] if ended_well else [f"{self.name} ended with exit code {self.code}"])
 
 
-def chances(stage: Stage, seen: Container[str]) -> list[Result]:
-    """The tests that are run once more: none that was flaky before, none where the run is red whatever they do."""
+def chances(stage: Stage, seen: Container[str]) -> list[list[Result]]:
+    """
+    The tests that are run once more, those together that failed together.
+
+    None that was flaky before, and none where the run is red whatever they do.
+    """
     failed = stage.failed
-    if stage.problems or len(failed) > MOST_CHANCES or any(test.name in seen for test in failed):
+    together = failures(failed)
+    if stage.problems or len(together) > MOST_CHANCES or any(test.name in seen for test in failed):
         return []
-    return failed
+    return together
+
+
+def failures(failed: Iterable[Result]) -> list[list[Result]]:
+    """Tests by what has failed: each by itself, but those of a file that a fixture has failed are one failure."""
+    found: dict[str, list[Result]] = {}
+    for test in failed:
+        found.setdefault(test.shares or test.name, []).append(test)
+    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +113,7 @@ class Verdict:
     broken: tuple[str, ...]
     """Tests that have failed, twice where they had a second chance."""
     problems: tuple[str, ...]
+    is_too_flaky: bool = False
 
     @property
     def is_red(self) -> bool:
@@ -119,14 +135,15 @@ def judge(stages: Iterable[Stage], *, is_over: bool) -> Verdict:
     Each problem counts as a failure. Flaky tests count as passed, but as failed where there are too many of them.
     """
     stages = tuple(stages)
-    failed = [(test.name, test.name in stage.passed_again) for stage in stages for test in stage.failed]
-    flaky = tuple(name for name, passed_again in failed if passed_again)
-    broken = tuple(name for name, passed_again in failed if not passed_again)
+    again = [test for stage in stages for test in stage.failed if test.name in stage.passed_again]
+    flaky = tuple(test.name for test in again)
+    broken = tuple(test.name for stage in stages for test in stage.failed if test.name not in stage.passed_again)
+    is_too_flaky = len(failures(again)) > MOST_FLAKY
     problems = [problem for stage in stages for problem in stage.problems]
     outcomes = [result.outcome for stage in stages for result in stage.results]
     if is_over and not problems and set(outcomes) <= {Outcome.SKIPPED}:
         problems.append("no test was run")
-    forgiven = len(flaky) if len(flaky) <= MOST_FLAKY else 0
+    forgiven = 0 if is_too_flaky else len(flaky)
     return Verdict(
         passed=outcomes.count(Outcome.PASSED) + forgiven,
         failed=len(broken) + len(problems) + len(flaky) - forgiven,
@@ -134,6 +151,7 @@ def judge(stages: Iterable[Stage], *, is_over: bool) -> Verdict:
         flaky=flaky,
         broken=broken,
         problems=tuple(problems),
+        is_too_flaky=is_too_flaky,
     )
 
 
@@ -156,10 +174,15 @@ def _results(record: Record) -> list[Result]:
             seconds=sum(phase.seconds for phase in phases),
             text="\n".join(phase.text for phase in phases if phase.text),
             options=record.options,
+            shares=name.partition("::")[0] if _failed_in_setup(phases) else "",
         )
         for name, phases in by_test.items()
         if (outcome := _outcome(phases)) is not None
     ]
+
+
+def _failed_in_setup(phases: Sequence[Phase]) -> bool:
+    return any(phase.when == "setup" and phase.outcome == "failed" for phase in phases)
 
 
 def _outcome(phases: Sequence[Phase]) -> Outcome | None:

@@ -23,6 +23,15 @@ def test_{name}():
     print("{name} runs")
     assert not is_first
 """
+OF_A_FIXTURE = """
+@pytest.fixture(scope="module")
+def place():
+    is_first = not pathlib.Path("place").exists()
+    pathlib.Path("place").touch()
+    assert not is_first
+@pytest.mark.parametrize("number", range(3))
+def test_in_place(place, number): pass
+"""
 PASSING = "def test_good(): pass\n"
 ALWAYS = "def test_bad(): assert False\n"
 
@@ -140,6 +149,17 @@ def test_three_flaky_tests_in_a_run_are_red(checkout: Checkout) -> None:
     assert (done.returncode, last_line(done)) == (1, "1 passed, 3 failed")
     assert done.stdout.count("\nflaky: ") == 3
     assert checkout.logs("flaky") == ["first.log"] * 3 + ["second.log"] * 3
+
+
+def test_tests_whose_fixture_failed_are_run_together_once_more_and_count_as_one(checkout: Checkout) -> None:
+    checkout.write("one.py", OF_A_FIXTURE, FLAKY.format(name="a"))
+
+    done = checkout.run("test", "one")
+
+    assert (done.returncode, last_line(done)) == (0, "4 passed, 0 failed")
+    assert done.stdout.count("\nflaky: ") == 4
+    seconds = [file.read_text() for file in checkout.root.glob("build/flaky/*in_place*/second.log")]
+    assert ["= 3 passed" in text for text in seconds] == [True] * 3
 
 
 def test_a_test_that_was_flaky_before_gets_no_second_chance(checkout: Checkout) -> None:

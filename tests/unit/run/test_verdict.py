@@ -6,7 +6,7 @@ import pytest
 
 from tests.run.records import Phase, Record
 from tests.run.verdict import Outcome, Result, Stage, Verdict, chances, closing_line, judge, slowest
-from tests.unit.run.stages import record, stage
+from tests.unit.run.stages import IN_SETUP, record, stage
 
 GOOD = {"a": "passed", "b": "passed", "c": "skipped"}
 TWO_FAILED = {"a": "failed", "b": "failed", "c": "passed"}
@@ -48,22 +48,28 @@ class TestResults:
 
 
 FIVE = {str(number): "failed" for number in range(5)}
+# A fixture of one file that fails for seven tests is one failure.
+SEVEN = {f"one.py::{number}": IN_SETUP for number in range(7)}
 CRASHED = Stage("check", 1.0, 2, (record(TWO_FAILED), Record("unit", (), ("x",))))
 
 
 @pytest.mark.parametrize(
     ("failed", "flaky_before", "again"),
     [
-        pytest.param(stage(TWO_FAILED), (), ["a", "b"], id="tests that failed"),
-        pytest.param(stage(FIVE), (), list(FIVE), id="five"),
+        pytest.param(stage(TWO_FAILED), (), [["a"], ["b"]], id="tests that failed"),
+        pytest.param(stage(FIVE), (), [[each] for each in FIVE], id="five"),
+        pytest.param(stage({"a": "failed", **SEVEN}), (), [["a"], list(SEVEN)], id="those of a fixture"),
+        pytest.param(stage({**FIVE, **SEVEN}), (), [], id="five and those of a fixture are too many"),
         pytest.param(stage({**FIVE, "5": "failed"}), (), [], id="six are too many"),
         pytest.param(stage(TWO_FAILED), {"b"}, [], id="one of them was flaky before"),
         pytest.param(stage(TWO_FAILED, code=2), (), [], id="something else is wrong"),
         pytest.param(CRASHED, (), [], id="a process crashed"),
     ],
 )
-def test_tests_that_failed_get_a_second_chance(failed: Stage, flaky_before: set[str], again: list[str]) -> None:
-    assert names(chances(failed, flaky_before)) == again
+def test_tests_that_failed_get_a_second_chance(
+    failed: Stage, flaky_before: set[str], again: list[list[str]]
+) -> None:
+    assert list(map(names, chances(failed, flaky_before))) == again
 
 
 class TestVerdicts:
@@ -84,9 +90,15 @@ class TestVerdicts:
             ),
             pytest.param(
                 [stage(TWO_FAILED, passed_again="ab"), stage({"x": "failed"}, name="e2e", passed_again="x")],
-                Verdict(1, 3, 0, flaky=("a", "b", "x"), broken=(), problems=()),
+                Verdict(1, 3, 0, flaky=("a", "b", "x"), broken=(), problems=(), is_too_flaky=True),
                 True,
                 id="three flaky ones in all stages count as failed",
+            ),
+            pytest.param(
+                [stage({"a": "failed", **SEVEN}, passed_again=["a", *SEVEN])],
+                Verdict(8, 0, 0, flaky=("a", *SEVEN), broken=(), problems=()),
+                False,
+                id="flaky ones of a fixture are one",
             ),
             pytest.param(
                 [stage(THREE_FAILED, passed_again="bc")],
