@@ -35,6 +35,10 @@ class Bed:
     def namespace(self) -> Namespace:
         return self.controller.namespace
 
+    def writes_for(self, name: str) -> list[Write]:
+        """All writes so far for what has this name, or a name with this one in it."""
+        return [write for write in self.proxy.writes() if name in write.name]
+
     def kill_at(self, hold: Hold) -> None:
         """Kill the controller when its write is held up, and let the write go on its way."""
         write = hold.wait(COMES_WITHIN)

@@ -162,7 +162,7 @@ class Course:
         return state(self.bed.namespace, self.job.name)
 
     def _writes(self) -> list[Write]:
-        return [write for write in self.bed.proxy.writes() if self.job.name in write.name]
+        return self.bed.writes_for(self.job.name)
 
 
 def start(bed: Bed, peace: Peace, name: str, *, all_is_told: bool = True) -> Course:

@@ -71,10 +71,6 @@ def words(writes: Iterable[Write]) -> list[str]:
     return [word(write) for write in writes]
 
 
-def writes_for(bed: Bed, name: str) -> list[Write]:
-    return [write for write in bed.proxy.writes() if name in write.name]
-
-
 def done(writes: Iterable[Write]) -> list[Write]:
     """Those that the API server has carried out. Others are tried again when the machine is busy."""
     return [write for write in writes if write.is_good]
@@ -90,7 +86,7 @@ class Course:
     events: list[str]
 
     def writes(self) -> list[Write]:
-        return writes_for(self.bed, self.task.name)
+        return self.bed.writes_for(self.task.name)
 
     def life(self) -> list[str]:
         return words(done(self.writes()))
@@ -129,7 +125,7 @@ def live(free: FreeBeds, target: str) -> Course:
     with free.one() as bed, ThreadPoolExecutor(1) as aside:
 
         def is_it(write: Write) -> bool:
-            return name in write.name and words([*done(writes_for(bed, name)), write])[-1] == target
+            return name in write.name and words([*done(bed.writes_for(name)), write])[-1] == target
 
         hold = bed.proxy.hold(Where.AFTER, is_it)
         try:

@@ -39,7 +39,8 @@ CONFIG_MAP_IS_MADE = "the ConfigMap was made, and nobody knows"
 WORKERS_START = "its workers start"
 LAUNCHER_RUNS = "its launcher runs"
 LAUNCHER_HAS_ENDED = "its launcher has just ended"
-CONFIG_MAP, NEXT_TO_CONFIG_MAP = LIFE.index("POST configmaps"), "what follows the ConfigMap"
+CONFIG_MAP = LIFE.index("POST configmaps")
+NEXT_TO_CONFIG_MAP = "what follows the ConfigMap"
 CREATED = list(LIFE[: LIFE.index("PATCH mpijobs/status Created") + 1])
 POINTS = (NOTHING_IS_MADE, CONFIG_MAP_IS_MADE, WORKERS_START, LAUNCHER_RUNS, LAUNCHER_HAS_ENDED)
 

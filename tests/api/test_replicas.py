@@ -137,7 +137,7 @@ class TestWhileJobsAreMade:
         assert running.holds("Running")
 
     def test_no_object_is_made_by_both(self, bed: Bed, frozen: Change) -> None:
-        writers = [{write.sender for write in writes_for(bed, job)} for job in frozen.jobs]
+        writers = [{write.sender for write in bed.writes_for(job.name)} for job in frozen.jobs]
 
         assert max(map(len, writers)) == 2, "no job was begun by one and ended by the other"
         assert made_twice(bed.proxy.writes()) == []
@@ -218,10 +218,6 @@ def is_quiet(bed: Bed, leader: Replica) -> bool:
     """
     sent = (write.at for write in bed.proxy.writes() if write.sender == leader.name and is_for_job(write))
     return time.monotonic() - max(sent) > QUIET_SECONDS
-
-
-def writes_for(bed: Bed, job: MpiJob) -> list[Write]:
-    return [write for write in bed.proxy.writes() if job.name in write.name]
 
 
 def starts(pod: dict[str, object]) -> int:

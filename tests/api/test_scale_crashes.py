@@ -118,7 +118,7 @@ class Course:
         return [told for told in self.recorder.told() if self.job.name in told.name]
 
     def _writes(self) -> list[Write]:
-        return [write for write in self.bed.proxy.writes() if self.job.name in write.name]
+        return self.bed.writes_for(self.job.name)
 
 
 def _is_at_rest(status: Body, names: list[str]) -> bool:

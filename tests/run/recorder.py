@@ -78,7 +78,8 @@ class Recorder:
             self._write("error", text=f"a worker crashed in {report.nodeid}\n{report.longreprtext}")
             return
         text = _text(report) if report.failed else ""
-        phase = Phase(report.nodeid, report.when, report.outcome, report.duration, text)
+        cause = str(getattr(report.longrepr, "reprcrash", "")) if report.failed and report.when == "setup" else ""
+        phase = Phase(report.nodeid, report.when, report.outcome, report.duration, text, cause)
         self._write("phase", **asdict(phase))
 
     def pytest_internalerror(self, excrepr: object) -> None:

@@ -27,6 +27,8 @@ class Phase:
     seconds: float
     text: str = ""
     """Why it failed, with everything that was captured."""
+    cause: str = ""
+    """Where the setup failed, and by which error."""
 
 
 @dataclass(frozen=True, slots=True)

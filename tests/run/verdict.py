@@ -44,7 +44,7 @@ class Result:
     options: tuple[str, ...]
     """Those of the pytest that ran it."""
     shares: str = ""
-    """Its file, if it failed because a fixture did: mostly the fixture of other tests of that file, too."""
+    """Its file, and how its fixture failed, if one did: other tests of that file may share it."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def chances(stage: Stage, seen: Container[str]) -> list[list[Result]]:
 
 
 def failures(failed: Iterable[Result]) -> list[list[Result]]:
-    """Tests by what has failed: each by itself, but those of a file that a fixture has failed are one failure."""
+    """Tests by what has failed: each by itself, but those of a file whose setup failed alike are one failure."""
     found: dict[str, list[Result]] = {}
     for test in failed:
         found.setdefault(test.shares or test.name, []).append(test)
@@ -174,15 +174,11 @@ def _results(record: Record) -> list[Result]:
             seconds=sum(phase.seconds for phase in phases),
             text="\n".join(phase.text for phase in phases if phase.text),
             options=record.options,
-            shares=name.partition("::")[0] if _failed_in_setup(phases) else "",
+            shares=next((f"{name.partition('::')[0]} {phase.cause}" for phase in phases if phase.cause), ""),
         )
         for name, phases in by_test.items()
         if (outcome := _outcome(phases)) is not None
     ]
-
-
-def _failed_in_setup(phases: Sequence[Phase]) -> bool:
-    return any(phase.when == "setup" and phase.outcome == "failed" for phase in phases)
 
 
 def _outcome(phases: Sequence[Phase]) -> Outcome | None:

@@ -61,20 +61,20 @@ class Closed(Value):
 class FrameReader:
     """Bytes in, events out."""
 
-    __slots__ = ("_count", "_held", "_limit", "_needed", "_parts")
+    __slots__ = ("_held", "_limit", "_missing", "_parts")
 
     def __init__(self, *, limit: int = MESSAGE_LIMIT) -> None:
         self._limit = limit
-        # The beginning of a frame, and how much of it has to be there before more can be said.
+        # The beginning of a frame, and how much more has to come before more can be said.
         self._held: list[bytes] = []
-        self._count = self._needed = 0
+        self._missing = 0
         self._parts: bytearray | None = None
 
     def feed(self, data: bytes) -> Iterator[Message | Ping | Pong | Closed]:
         """Take bytes; give what is complete now. Raises PeerError, after what stands before the offence."""
         self._held.append(data)
-        self._count += len(data)
-        if self._count < self._needed:
+        self._missing -= len(data)
+        if self._missing > 0:
             return
         data, self._held = b"".join(self._held), []
         at = 0
@@ -83,12 +83,12 @@ class FrameReader:
             event = self._event(first, payload)
             if event is not None:
                 yield event
-        self._held, self._count = [data[at:]], len(data) - at
+        self._held.append(data[at:])
 
     def _next(self, data: bytes, at: int) -> tuple[int, bytes, int] | None:
         """The frame that begins there, and where it ends."""
         start = at + _HEADER
-        if self._lacks(data, at, start):
+        if self._lacks(data, start):
             return None
         first, size = data[at], data[at + 1]
         if first & _RESERVED or size & _MASKED or first & 0x0F not in _KNOWN:
@@ -97,17 +97,17 @@ class FrameReader:
             raise PeerError("a WebSocket control frame is longer than 125 bytes or in fragments")
         if size in (_IN_2_BYTES, _IN_8_BYTES):
             length_at, start = start, start + (2 if size == _IN_2_BYTES else 8)
-            if self._lacks(data, at, start):
+            if self._lacks(data, start):
                 return None
             size = int.from_bytes(data[length_at:start])
         if size > self._limit:
             raise PeerError(f"a WebSocket frame of {size} bytes; more than {self._limit} are not taken")
         end = start + size
-        return None if self._lacks(data, at, end) else (first, data[start:end], end)
+        return None if self._lacks(data, end) else (first, data[start:end], end)
 
-    def _lacks(self, data: bytes, at: int, end: int) -> bool:
-        self._needed = end - at
-        return len(data) < end
+    def _lacks(self, data: bytes, end: int) -> bool:
+        self._missing = end - len(data)
+        return self._missing > 0
 
     def _event(self, first: int, payload: bytes) -> Message | Ping | Pong | Closed | None:
         opcode = first & 0x0F

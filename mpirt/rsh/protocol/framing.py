@@ -48,33 +48,33 @@ def read_header(data: bytes | bytearray, at: int = 0) -> tuple[int, int]:
 class FrameReader:
     """Makes frames out of a stream of bytes that may be cut anywhere."""
 
-    __slots__ = ("_count", "_held", "_limits", "_needed", "_sender")
+    __slots__ = ("_held", "_limits", "_missing", "_sender")
 
     def __init__(self, sender: str, limits: Mapping[int, int]) -> None:
         """`sender`: for errors. `limits`: the types that it may send, and how long their payloads may be."""
         self._sender, self._limits = sender, limits
-        # The beginning of a frame, and how much of it has to be there before more can be said.
+        # The beginning of a frame, and how much more has to come before more can be said.
         self._held: list[bytes] = []
-        self._count = self._needed = 0
+        self._missing = 0
 
     def feed(self, data: bytes) -> Iterator[Frame]:
         """The frames that are whole by now; take all of them. Raises PeerError for an invalid header."""
         self._held.append(data)
-        self._count += len(data)
-        if self._count < self._needed:
+        self._missing -= len(data)
+        if self._missing > 0:
             return
         data, self._held = b"".join(self._held), []
-        at, self._needed = 0, HEADER
+        at, needed = 0, HEADER
         while len(data) - at >= HEADER:
             kind, length = read_header(data, at)
             if length > self._limits.get(kind, -1):
                 raise PeerError(f"invalid frame from {self._sender}: type {kind}, {length} bytes")
             after = at + HEADER + length
             if after > len(data):
-                self._needed = after - at
+                needed = after - at
                 break
             epoch = int.from_bytes(data[at + 4 : at + 8], "little")
             number = int.from_bytes(data[at + 8 : at + HEADER], "little")
             yield Frame(kind, epoch, number, data[at + HEADER : after])
             at = after
-        self._held, self._count = [data[at:]], len(data) - at
+        self._held, self._missing = [data[at:]], at + needed - len(data)

@@ -32,7 +32,7 @@ class ExecLink:
 
     # fmt: off
     __slots__ = (
-        "_closed", "_early", "_more", "_pauses_until", "_reader", "_stream", "_unsendable", "listening",
+        "_early", "_more", "_pauses_until", "_reader", "_stream", "_unsendable", "has_ended", "listening",
         "notices_end",
     )
     # fmt: on
@@ -42,17 +42,18 @@ class ExecLink:
         """Whether to read what comes. What isn't read holds the sender up, on the server's side and ours."""
         self.notices_end = False
         """Whether to read on, listening or not, once the other side has closed it: what is here is all."""
+        self.has_ended = False
+        """Whether there is nothing to send or to read any more, so that it may be closed."""
         self._stream = upgraded.stream
         self._reader = websocket.FrameReader()
         self._early = upgraded.leftover
-        self._closed = False
         self._more = bool(upgraded.leftover)
         self._pauses_until = 0.0
         self._unsendable = ""
 
     def fileno(self) -> int:
         """The descriptor to poll; -1 once closed."""
-        return -1 if self._closed else self._stream.fileno()
+        return -1 if self.has_ended else self._stream.fileno()
 
     @property
     def wants(self) -> int:
@@ -65,7 +66,7 @@ class ExecLink:
     def timeout(self) -> float:
         """In how many seconds to call step(), ready or not: at once where it has to do what poll can't see."""
         reads = self.listening or (self.notices_end and self._unsendable)
-        if self._closed or not reads:
+        if self.has_ended or not reads:
             return FOR_EVER
         if self._pauses_until:
             return max(0.0, self._pauses_until - time.monotonic())
@@ -77,7 +78,7 @@ class ExecLink:
 
     def flush(self) -> None:
         """Send what can be sent now. If that fails, step() reports the end of the connection."""
-        if self._closed or self._unsendable:
+        if self.has_ended or self._unsendable:
             return
         try:
             self._stream.flush()
@@ -89,7 +90,7 @@ class ExecLink:
     def step(self) -> list[events.Event]:
         """Send and read what can be sent and read now; give what came of it."""
         found: list[events.Event] = []
-        if self._closed:
+        if self.has_ended:
             return found
         self.flush()
         if self.notices_end and not self.listening:
@@ -101,23 +102,18 @@ class ExecLink:
                 self._end(found, self._unsendable or str(error))
         return found
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether there is nothing to send or to read any more, so that it may be closed."""
-        return self._closed
-
     def close(self) -> None:
         """Hang up: with a last frame if it can go at once, for it is not waited for."""
         self._say_farewell()
         self._stream.close()
 
     def _say_farewell(self) -> None:
-        if not self._closed:
+        if not self.has_ended:
             self._write(websocket.close(websocket.NORMAL, os.urandom(4)))
-            self._closed = True
+            self.has_ended = True
 
     def _put(self, frame: bytes) -> None:
-        if not self._closed and not self._unsendable:
+        if not self.has_ended and not self._unsendable:
             self._stream.put(frame)
 
     def _write(self, frame: bytes) -> None:
@@ -163,7 +159,7 @@ class ExecLink:
             self._end(found, how)
 
     def _end(self, found: list[events.Event], how: str) -> None:
-        if not self._closed:
+        if not self.has_ended:
             # The loop lets go of the descriptor before it is closed.
             self._say_farewell()
             found.append(events.Closed(how))

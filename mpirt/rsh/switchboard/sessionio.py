@@ -195,12 +195,14 @@ class SessionIO:
 
     def _step_exec(self) -> None:
         link = self._exec
-        happened = [] if link is None else link.step()
+        if link is None:
+            return
+        happened = link.step()
         for event in happened:
             # The session may have hung up.
             if self._exec is link:
                 self._deal_with((event,))
-        if link is not None and link is self._exec and link.has_ended:
+        if self._exec is link and link.has_ended:
             self._leave_exec()
         if happened:
             self._settle()

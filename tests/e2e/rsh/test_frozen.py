@@ -16,7 +16,7 @@ from pathlib import Path
 from testbed import manifests
 from testbed.ground import Ground, Namespace
 from testbed.kube import faults, nodes
-from testbed.kube.wait import by_the_clock, until
+from testbed.kube.wait import until
 from tests.e2e.rsh import agent
 from tests.e2e.rsh.proxy import Storm, listening
 from tests.e2e.rsh.starts import kubeconfig_by_way_of, server_address
@@ -85,6 +85,6 @@ def test_connections_that_are_reset_are_no_lost_node(namespace: Namespace, worke
             until(lambda: storm.resets >= _RESETS or ours.process.poll() is not None, within=60, what="the resets")
             storm.lasts = False
             namespace.kubectl.execute(pod, "touch", "/tmp/go")
-            code = ours.process.wait(by_the_clock(30))
+            code = ours.end(within=30).code
 
     assert code == 3

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from testbed.ground import Namespace
-from testbed.kube.wait import Moment, by_the_clock, until
+from testbed.kube.wait import Moment, until
 from tests.e2e.rsh import agent, hard
 from tests.promises import promise
 
@@ -47,7 +47,7 @@ def test_a_signal_to_the_agent_ends_a_command_that_ignores_it(
     with agent.rsh(namespace, pod, hard.COMMAND) as running:
         assert running.line() == "running"
         running.process.send_signal(number)
-        code = running.process.wait(by_the_clock(10))
+        code = running.end(within=10).code
 
     assert code == 128 + signal.SIGKILL
     until(lambda: not hard.is_running(namespace, pod), within=5, what="the command's end")
@@ -63,7 +63,7 @@ def test_a_signal_to_the_agent_reaches_the_command(
     with agent.rsh(namespace, pod, f"echo running; exec sleep {hard.SECONDS}") as running:
         assert running.line() == "running"
         running.process.send_signal(number)
-        code = running.process.wait(by_the_clock(10))
+        code = running.end(within=10).code
 
     assert code == 128 + number
     until(lambda: not hard.is_running(namespace, pod), within=5, what="the command's end")

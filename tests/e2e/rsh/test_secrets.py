@@ -9,7 +9,6 @@ import pytest
 
 from testbed.ground import Ground, Namespace
 from testbed.kube import controlplane
-from testbed.kube.wait import by_the_clock
 from tests.e2e.rsh import agent
 from tests.promises import promise
 
@@ -26,7 +25,7 @@ def test_the_audit_log_does_not_hold_the_command(
 
     with agent.rsh(namespace, pod, f"TOKEN={_SECRET} sh -c 'echo $TOKEN'") as running:
         assert running.line() == _SECRET
-        assert running.process.wait(by_the_clock(10)) == 0
+        assert running.end(within=10).code == 0
 
     log = controlplane.AUDIT_LOG.read_text()
     execs = [json.loads(line) for line in log.splitlines() if namespace.name in line]

@@ -59,6 +59,12 @@ CRASHED = Stage("check", 1.0, 2, (record(TWO_FAILED), Record("unit", (), ("x",))
         pytest.param(stage(TWO_FAILED), (), [["a"], ["b"]], id="tests that failed"),
         pytest.param(stage(FIVE), (), [[each] for each in FIVE], id="five"),
         pytest.param(stage({"a": "failed", **SEVEN}), (), [["a"], list(SEVEN)], id="those of a fixture"),
+        pytest.param(
+            stage({"one.py::a": f"{IN_SETUP}: one", "one.py::b": f"{IN_SETUP}: other"}),
+            (),
+            [["one.py::a"], ["one.py::b"]],
+            id="those of two failures in a file",
+        ),
         pytest.param(stage({**FIVE, **SEVEN}), (), [], id="five and those of a fixture are too many"),
         pytest.param(stage({**FIVE, "5": "failed"}), (), [], id="six are too many"),
         pytest.param(stage(TWO_FAILED), {"b"}, [], id="one of them was flaky before"),
