@@ -55,9 +55,10 @@ def opened(dial: Pending[Upgraded]) -> Upgraded:
     """Turn a poll loop until the exec is open."""
     while not dial.advance():
         poll = select.poll()
-        if dial.fileno() >= 0:
-            poll.register(dial.fileno(), dial.wants)
-        poll.poll(int(dial.timeout() * 1000) + 1)
+        descriptor, wants, seconds = dial.waits()
+        if descriptor >= 0:
+            poll.register(descriptor, wants)
+        poll.poll(int(seconds * 1000) + 1)
     assert dial.result is not None
     return dial.result
 
@@ -176,7 +177,7 @@ class TestAStep:
     def test_is_due_at_once_at_the_beginning(self, api: ExecApi) -> None:
         dialing = dial(api)
 
-        assert (dialing.fileno(), dialing.timeout()) == (-1, 0.0)
+        assert dialing.waits() == (-1, 0, 0.0)
 
 
 class TestClosing:
@@ -185,11 +186,11 @@ class TestClosing:
         dialing = dial(api)
         while not apiserver.asked("exec"):
             dialing.advance()
-        descriptor = dialing.fileno()
+        descriptor = dialing.waits()[0]
 
         dialing.close()
 
-        assert dialing.fileno() == -1
+        assert dialing.waits()[0] == -1
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(descriptor)
 

@@ -75,14 +75,15 @@ class Watcher:
 
     def turn(self) -> None:
         """One turn of the loop."""
-        if not self.watch.asking and (pause := self.link.timeout()) > 0:
-            self.pauses.append(pause)
-            self.now += pause
-        elif self.link.fileno() >= 0:
+        descriptor, wants, seconds = self.link.waits()
+        if not self.watch.asking and seconds > 0:
+            self.pauses.append(seconds)
+            self.now += seconds
+        elif descriptor >= 0:
             poll = select.poll()
-            poll.register(self.link.fileno(), self.link.wants)
+            poll.register(descriptor, wants)
             # In slices, for what a test waits for may happen in the server.
-            poll.poll(min(self.link.timeout(), 0.05) * 1000)
+            poll.poll(min(seconds, 0.05) * 1000)
         self.news += self.link.step()
 
     def until(self, wanted: Callable[[], object]) -> None:
@@ -265,7 +266,7 @@ class TestFaults:
 
         watcher.next(NewsKind.SEEN, NewsKind.SILENT)
 
-        assert watcher.link.timeout() > 0
+        assert watcher.link.waits()[2] > 0
 
     def test_of_a_certificate_is_news_and_may_pass(self, apiserver: ApiServer, watcher: Watcher) -> None:
         apiserver.identity = apiserver.authority.expired

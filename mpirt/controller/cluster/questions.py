@@ -112,7 +112,7 @@ def _received(upgraded: Upgraded, deadline: Deadline) -> Iterator[bytes]:
             raise Away(f"no answer within {deadline}")
         else:
             poll = select.poll()
-            poll.register(stream.fileno(), stream.wants)
+            poll.register(*stream.waits)
             poll.poll(deadline.left() * 1000)
         data = stream.read()
 

@@ -62,8 +62,7 @@ class Pending(Generic[_T]):
     """
     Steps in a poll loop.
 
-    The owner polls fileno() for `wants`, for at most timeout() seconds, and then calls advance(). The descriptor
-    may change with each step.
+    The owner polls as waits() says, and then calls advance(). The descriptor may change with each step.
     """
 
     __slots__ = ("_steps", "_wait", "result")
@@ -74,18 +73,10 @@ class Pending(Generic[_T]):
         self._steps = steps
         self._wait = _now()
 
-    def fileno(self) -> int:
-        """The descriptor to poll; -1 while there is none."""
-        return self._wait.fileno
-
-    @property
-    def wants(self) -> int:
-        """What to poll the descriptor for."""
-        return self._wait.wants
-
-    def timeout(self) -> float:
-        """In how many seconds advance() must be called, ready or not."""
-        return self._wait.deadline.left()
+    def waits(self) -> tuple[int, int, float]:
+        """What to poll, -1 for nothing; for what; and in how many seconds to call advance(), ready or not."""
+        wait = self._wait
+        return wait.fileno, wait.wants, wait.deadline.left()
 
     def advance(self) -> bool:
         """Go as far as it goes without waiting. True at the end. Raises whatever goes wrong."""

@@ -2,7 +2,7 @@
 A TCP connection with TLS on it that never waits.
 
 Owns: connecting, the handshake, bytes in and out, and the typed error, with the peer's name, for what goes wrong.
-Must not know: HTTP, deadlines. The caller polls fileno() for `wants`, then calls advance(), flush() or read().
+Must not know: HTTP, deadlines. The caller polls what it `waits` for, then calls advance(), flush() or read().
 """
 
 from __future__ import annotations
@@ -58,16 +58,17 @@ class TlsStream:
 
     # fmt: off
     __slots__ = (
-        "_address", "_connected", "_descriptor", "_piece", "_socket", "_tls", "_unread", "_unsent", "_wrap",
+        "_address", "_connected", "_piece", "_socket", "_tls", "_unread", "_unsent", "_wrap",
         "_write_first", "opened", "peer",
     )
     # fmt: on
 
     def __init__(self, address: Address, wrap: Callable[[socket.socket], Transport], peer: Peer) -> None:
-        """`wrap` puts TLS on the socket once it is connected, and owns it then."""
+        """`wrap` puts TLS on the socket once it is connected."""
         self.peer = peer
         self.opened = False
-        self._address, self._wrap = address, wrap
+        self._address = address
+        self._wrap: Callable[[socket.socket], Transport] | None = wrap
         self._connected = False
         self._unsent = bytearray()
         self._unread = b""
@@ -78,7 +79,6 @@ class TlsStream:
             self._socket = socket.socket(address.family, socket.SOCK_STREAM)
         except OSError as error:
             raise self._error(error, "connecting") from error
-        self._descriptor: socket.socket | Transport = self._socket
         self._tls: Transport
         try:
             self._begin()
@@ -107,16 +107,12 @@ class TlsStream:
         for option, value in options:
             self._socket.setsockopt(socket.IPPROTO_TCP, option, value)
 
-    def fileno(self) -> int:
-        """The descriptor to poll; -1 once closed."""
-        return self._descriptor.fileno()
-
     @property
-    def wants(self) -> int:
-        """What to poll the descriptor for."""
-        if not self.opened:
-            return select.POLLOUT if self._write_first else select.POLLIN
-        return select.POLLIN | (select.POLLOUT if self.unsent or self._write_first else 0)
+    def waits(self) -> tuple[int, int]:
+        """The descriptor to poll, -1 once closed; and for what."""
+        writes = self._write_first or (self.opened and self.unsent)
+        reads = self.opened or not writes
+        return self._socket.fileno(), (select.POLLIN if reads else 0) | (select.POLLOUT if writes else 0)
 
     @property
     def unsent(self) -> int:
@@ -142,8 +138,8 @@ class TlsStream:
     def _shake_hands(self) -> None:
         if not self._connected:
             return
-        if self._descriptor is self._socket:
-            self._descriptor = self._tls = self._wrap(self._socket)
+        if self._wrap is not None:
+            self._tls, self._wrap = self._wrap(self._socket), None
         self._tls.do_handshake()
         self.opened, self._write_first = True, False
 
@@ -203,7 +199,7 @@ class TlsStream:
 
     def close(self) -> None:
         """Close at once; what is unsent is lost."""
-        self._descriptor.close()
+        self._socket.close()
 
     def _receive(self) -> bytes:
         try:

@@ -35,8 +35,6 @@ class Transport(Protocol):
     def do_handshake(self) -> None: ...
     def read(self, size: int, /) -> bytes: ...
     def write(self, data: bytes, /) -> int: ...
-    def fileno(self) -> int: ...
-    def close(self) -> None: ...
 
 
 class Plain:
@@ -62,15 +60,9 @@ class Plain:
         except BlockingIOError:
             raise ssl.SSLWantWriteError from None
 
-    def fileno(self) -> int:
-        return self._socket.fileno()
-
-    def close(self) -> None:
-        self._socket.close()
-
 
 class Tls:
-    """TLS on a transport, which belongs to it, with a peer whose certificate must be for `name`."""
+    """TLS on a transport, with a peer whose certificate must be for `name`."""
 
     __slots__ = ("_incoming", "_outer", "_outgoing", "_taken", "_tls", "_unsent")
 
@@ -117,12 +109,6 @@ class Tls:
         self._flush()
         taken, self._taken = self._taken, 0
         return taken
-
-    def fileno(self) -> int:
-        return self._outer.fileno()
-
-    def close(self) -> None:
-        self._outer.close()
 
     @property
     def is_resumed(self) -> bool:
@@ -261,14 +247,6 @@ class Tunnel:
     def write(self, data: bytes, /) -> int:
         """Bytes to the API server."""
         return 0 if self._tls is None else self._tls.write(data)
-
-    def fileno(self) -> int:
-        """The descriptor to poll."""
-        return (self._tls or self._outer).fileno()
-
-    def close(self) -> None:
-        """Close the connection to the proxy, and so the one inside it."""
-        (self._tls or self._outer).close()
 
     def _reach_proxy(self) -> None:
         try:

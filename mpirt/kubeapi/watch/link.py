@@ -2,7 +2,7 @@
 The connection of a watch, for a poll loop: nothing here ever waits.
 
 Owns: one question at a time, and moving bytes between its connection and a PodWatch. The owner of the loop polls
-fileno() for `wants`, for at most timeout() seconds, and then calls step().
+as waits() says, and then calls step().
 """
 
 from __future__ import annotations
@@ -38,15 +38,6 @@ class WatchLink:
         self._question: Pending[None] | None = None
         self._news: list[News] = []
 
-    def fileno(self) -> int:
-        """The descriptor to poll; -1 while there is none. It changes from step to step."""
-        return -1 if self._question is None else self._question.fileno()
-
-    @property
-    def wants(self) -> int:
-        """What to poll the descriptor for."""
-        return 0 if self._question is None else self._question.wants
-
     @property
     def version(self) -> str:
         """The resource version up to which everything was reported; empty if unknown."""
@@ -65,13 +56,16 @@ class WatchLink:
     @property
     def has_more(self) -> bool:
         """Whether there may be more to read than the last step() has read."""
-        return self._question is not None and self._question.timeout() <= 0
+        return self._question is not None and self._question.waits()[2] <= 0
 
-    def timeout(self) -> float:
-        """In how many seconds step() must be called, ready or not."""
+    def waits(self) -> tuple[int, int, float]:
+        """What to poll, -1 for nothing; for what; and in how many seconds to call step(), ready or not."""
         interrupt = self._watch.interrupt
-        left = self._watch.due - self._clock() if self._question is None else self._question.timeout()
-        return max(0.0, left if interrupt is None else min(left, interrupt - self._clock()))
+        if self._question is None:
+            fd, wants, left = -1, 0, self._watch.due - self._clock()
+        else:
+            fd, wants, left = self._question.waits()
+        return fd, wants, max(0.0, left if interrupt is None else min(left, interrupt - self._clock()))
 
     def step(self) -> list[News]:
         """Do what can be done without waiting; give what was learned."""
@@ -154,11 +148,11 @@ class WatchLink:
             elif data is not None:
                 self._news += self._watch.eof(self._clock())
             else:
-                yield Wait(stream.fileno(), stream.wants, self._patience())
+                yield Wait(*stream.waits, self._patience())
                 stream.flush()
                 reads = 0
             if reads == _READS_PER_STEP:
-                yield Wait(stream.fileno(), stream.wants, Deadline(0.0, clock=self._clock))
+                yield Wait(*stream.waits, Deadline(0.0, clock=self._clock))
                 reads = 0
 
     def _patience(self) -> Deadline:

@@ -55,42 +55,23 @@ class Session:
         self, task: Task, *, now: float, jitter: Callable[[], float], resumption: Resumption | None = None
     ) -> None:
         """With a `resumption` the task has the pod of its record."""
-        self._phase: Starting | Held | KnownOutcome
+        self.phase: Starting | Held | KnownOutcome
+        """The part of it that decides now. To look at only."""
         if resumption is None:
-            self._phase = Starting(task, now=now, jitter=jitter)
+            self.phase = Starting(task, now=now, jitter=jitter)
         else:
-            self._phase = _resumed(task, resumption, now=now, jitter=jitter)
-
-    @property
-    def state(self) -> State:
-        """How far it has come."""
-        return self._phase.state
-
-    @property
-    def stdin_room(self) -> int:
-        """How many bytes of our own stdin may be read now; 0 is: leave it alone."""
-        return self._phase.stdin_room
+            self.phase = _resumed(task, resumption, now=now, jitter=jitter)
 
     @property
     def wake(self) -> float | None:
         """When to hand in a Tick, at the latest; None once it is done."""
-        return None if self.state is State.DONE else self._phase.wake
-
-    @property
-    def stdin_taken(self) -> int:
-        """How many bytes of stdin need not be given again to a process that resumes this."""
-        return self._phase.stdin_taken
-
-    @property
-    def phase(self) -> Machine:
-        """The part of it that decides now. To look at only."""
-        return self._phase
+        return None if self.phase.state is State.DONE else self.phase.wake
 
     def receive(self, event: events.Event, now: float) -> list[events.Action]:
         """What to do about what has happened."""
-        actions = self._phase.receive(event, now)
-        if isinstance(self._phase, Starting) and self._phase.following is not None:
-            self._phase = self._phase.following
+        actions = self.phase.receive(event, now)
+        if isinstance(self.phase, Starting) and self.phase.following is not None:
+            self.phase = self.phase.following
         return actions
 
 

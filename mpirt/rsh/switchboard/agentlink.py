@@ -22,7 +22,7 @@ from mpirt.rsh.switchboard.frames import SIGNALS, Handover, Kind
 from mpirt.rsh.switchboard.outbox import Outbox
 from mpirt.rsh.switchboard.sessionio import SessionIO
 from mpirt.rsh.switchboard.sockets import pid_of_peer
-from mpirt.rsh.watches.loop import FOR_EVER
+from mpirt.rsh.watches.loop import FOR_EVER, Waits
 
 if TYPE_CHECKING:
     # It imports this module.
@@ -46,12 +46,15 @@ class AgentLink:
         self._outbox = Outbox()
         self._running: SessionIO | None = None
         self._record: Record | None = None
-        self._broken = {1: 0, 2: 0}
+        self.broken = {1: 0, 2: 0}
+        """The errno for which a stream can't be written any more; 0 while it can."""
         self._code: int | None = None
         # stdin: what has come and waits for the session, and how much was allowed.
         self._held = bytearray()
         self._ended_stdin = self._is_at_end = self._feeding = False
         self._received = self._room_told = self._taken_told = 0
+        self._counted = 0
+        """How many bytes of its output the budget has counted."""
         self._has_handed_over = self._is_viewer = self._is_owed = False
         self._outbox.say(frames.welcome(os.getpid()))
         self._loop.add(self, self._act, group=self)
@@ -59,16 +62,8 @@ class AgentLink:
 
     # The port
 
-    def fileno(self) -> int:
-        return -1 if self.is_gone else self._socket.fileno()
-
-    @property
-    def wants(self) -> int:
-        return select.POLLIN | (select.POLLOUT if self._outbox.unsent else 0)
-
-    @staticmethod
-    def timeout() -> float:
-        return FOR_EVER
+    def waits(self) -> Waits:
+        return self._socket.fileno(), select.POLLIN | (select.POLLOUT if self._outbox.unsent else 0), FOR_EVER
 
     def _act(self) -> None:
         self._send()
@@ -169,10 +164,6 @@ class AgentLink:
         """How much of the command's stdout and stderr has been written, or dropped for want of a reader."""
         return self._outbox.done
 
-    def broken_by(self, stream: int) -> int:
-        """The errno for which a stream can't be written any more; 0 while it can."""
-        return self._broken[stream]
-
     def keep(self, record: Record | None) -> None:
         """Have the agent store it, and confirm that by the event Kept."""
         self._record = record
@@ -254,7 +245,7 @@ class AgentLink:
                 self._board.handed_over(self, frames.read_handover(payload))
             case Kind.BROKEN:
                 stream, error = frames.read_broken(payload)
-                self._broken[stream] = error or errno.EPIPE
+                self.broken[stream] = error or errno.EPIPE
             case Kind.WRITTEN:
                 self._take_written(payload)
             case Kind.STDIN:
@@ -305,13 +296,13 @@ class AgentLink:
         if running is None or self._feeding:
             return
         self._feeding = True
-        while self._held and (room := running.stdin_room):
+        while self._held and (room := running.session.phase.stdin_room):
             # The view has to end before anything is taken away.
             with memoryview(self._held) as whole, whole[:room] as part:
                 piece = bytes(part)
             del self._held[:room]
             running.hear(events.StdinRead(piece))
-        if self._ended_stdin and not self._held and running.stdin_room:
+        if self._ended_stdin and not self._held and running.session.phase.stdin_room:
             self._ended_stdin = False
             running.hear(events.StdinRead(b""))
         self._feeding = False
@@ -336,9 +327,13 @@ class AgentLink:
             pass
         except OSError:
             self._lose()
-        if not self.is_gone:
-            self._budget.holds(self, self._outbox.held)
-        self._loop.touch(self)
+        if self.is_gone:
+            return
+        if (held := self._outbox.held) != self._counted:
+            self._counted = held
+            self._budget.holds(self, held)
+        if unsent:
+            self._loop.touch(self)
 
     def _may_be_read_again(self) -> None:
         if self._running is not None:

@@ -82,7 +82,7 @@ class Call:
     @property
     def is_ending(self) -> bool:
         """Whether no launcher waits for its end any more, or it was signalled to end."""
-        is_told = self._running is not None and self._running.phase.state is State.TERMINATING
+        is_told = self._running is not None and self._running.session.phase.state is State.TERMINATING
         return self._is_over or is_told or self._has_lost_its_launcher
 
     @property
@@ -109,7 +109,7 @@ class Call:
     @property
     def is_settled(self) -> bool:
         """Whether it has ended, and how is known; or it goes on, whatever becomes of its launcher."""
-        state = None if self._running is None else self._running.phase.state
+        state = None if self._running is None else self._running.session.phase.state
         return self._is_over or not (self.is_ending or self._is_unheard(state))
 
     def note_if_left(self) -> None:
@@ -120,7 +120,7 @@ class Call:
     def status(self, now: float, wall: float) -> CommandStatus:
         """How it is; `wall` is Unix time."""
         agent, running, wish = self._agent, self._running, self._wish
-        phase = None if running is None else running.phase
+        phase = None if running is None else running.session.phase
         stdout, stderr = agent.received
         usage = None if phase is None else phase.usage
         words = self._handover.words if wish is None else wish.asked.words
@@ -153,14 +153,14 @@ class Call:
             return State.DONE.value
         if self._wish is not None and self._wish.cluster.gate.waits(self):
             return QUEUED
-        return LOOKUP if self._running is None else self._running.phase.state.value
+        return LOOKUP if self._running is None else self._running.session.phase.state.value
 
     def ask_usage(self) -> bool:
         """Have its keeper, if it has one, say what it uses. Whether that is to be waited for."""
         running = self._running
-        if running is not None and self.is_running and running.phase.is_held:
+        if running is not None and self.is_running and running.session.phase.is_held:
             self.guard(lambda: running.hear(events.UsageWanted()))
-        return running is not None and self.is_running and running.phase.awaits_usage
+        return running is not None and self.is_running and running.session.phase.awaits_usage
 
     def owns(self, group: object) -> bool:
         """Whether a group of the loop is this command's."""
@@ -306,7 +306,7 @@ class Call:
         """Note the container in which its command runs."""
         for event in told:
             if isinstance(event, events.PodSeen) and self._running is not None:
-                phase = self._running.phase
+                phase = self._running.session.phase
                 container = event.pod.container(phase.container)
                 self._ledger.seen(self, phase.pod, container, is_first=event.is_first)
 
@@ -315,19 +315,20 @@ class Call:
         running = self._running
         if running is None or self._is_over:
             return
-        if not running.phase.awaits_usage:
+        phase = running.session.phase
+        if not phase.awaits_usage:
             self._board.survey.answered(self)
         code = running.code
         if code is None:
-            self._ledger.heard(self, running.phase.pod, is_silent=self._is_unheard(running.phase.state))
+            self._ledger.heard(self, phase.pod, is_silent=self._is_unheard(phase.state))
         else:
             self.note_if_left()
             self.let_go()
             why = running.finish.line if running.finish else ""
-            is_lost = self._ledger.ended(running.phase.pod, code, why, is_left=self._is_left)
+            is_lost = self._ledger.ended(phase.pod, code, why, is_left=self._is_left)
             # Who has told the agent to end, and is there, knows that its code says nothing of the command.
-            is_silent = running.phase.end_is_unknown and self._has_lost_its_launcher and not is_lost
-            self._ledger.heard(self, running.phase.pod, is_silent=is_silent)
+            is_silent = phase.end_is_unknown and self._has_lost_its_launcher and not is_lost
+            self._ledger.heard(self, phase.pod, is_silent=is_silent)
             self._agent.finish(code)
             if self._agent.is_gone:
                 self._board.forget(self._agent)

@@ -3,7 +3,7 @@ What a session is connected by: its exec, and before that, for some host names, 
 
 Owns: one WebSocket from its opening to its end, as frames on a TLS stream on one side and the session's events on
 the other; the words for how it ended; what the end of a look-up is to a session. Nothing waits: the loop polls
-fileno() for `wants` and then calls step() or learn(). Must not know: what the messages mean.
+as waits() says, and then calls step() or learn(). Must not know: what the messages mean.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mpirt.kubeapi.request import websocket
 from mpirt.kubeapi.request.channels import joined
 from mpirt.kubeapi.request.execs import Upgraded
 from mpirt.rsh.session import events
-from mpirt.rsh.watches.loop import FOR_EVER
+from mpirt.rsh.watches.loop import FOR_EVER, Waits
 
 # How much to read before the rest of the loop gets its turn.
 _READS_PER_STEP = 16
@@ -51,26 +51,19 @@ class ExecLink:
         self._pauses_until = 0.0
         self._unsendable = ""
 
-    def fileno(self) -> int:
-        """The descriptor to poll; -1 once closed."""
-        return -1 if self.has_ended else self._stream.fileno()
-
-    @property
-    def wants(self) -> int:
-        """What to poll the descriptor for. With 0 leave it alone: poll would tell of a lost peer for ever."""
-        wants = select.POLLIN if self._unsendable else self._stream.wants
-        if self.listening:
-            return wants & ~select.POLLIN if self._pauses_until else wants
-        return wants & ~select.POLLIN | (select.POLLRDHUP if self.notices_end else 0)
-
-    def timeout(self) -> float:
-        """In how many seconds to call step(), ready or not: at once where it has to do what poll can't see."""
-        reads = self.listening or (self.notices_end and self._unsendable)
-        if self.has_ended or not reads:
-            return FOR_EVER
+    def waits(self) -> Waits:
+        """At once where poll can't see what to do; for nothing where it would tell of a lost peer for ever."""
+        if self.has_ended:
+            return -1, 0, FOR_EVER
+        fd, wants = self._stream.waits
+        if self._unsendable:
+            wants = select.POLLIN
+        if not self.listening:
+            wants = wants & ~select.POLLIN | (select.POLLRDHUP if self.notices_end else 0)
+            return fd, wants, 0.0 if self._more and self.notices_end and self._unsendable else FOR_EVER
         if self._pauses_until:
-            return max(0.0, self._pauses_until - time.monotonic())
-        return 0.0 if self._more else FOR_EVER
+            return fd, wants & ~select.POLLIN, max(0.0, self._pauses_until - time.monotonic())
+        return fd, wants, 0.0 if self._more else FOR_EVER
 
     def send(self, message: bytes) -> None:
         """Queue a message, which flush() sends as one frame."""
@@ -94,7 +87,7 @@ class ExecLink:
             return found
         self.flush()
         if self.notices_end and not self.listening:
-            self.listening = bool(self._unsendable) or _has_ended(self._stream.fileno())
+            self.listening = bool(self._unsendable) or _has_ended(self._stream.waits[0])
         if self.listening:
             try:
                 self._read(found)

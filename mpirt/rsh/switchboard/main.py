@@ -24,7 +24,7 @@ from mpirt import names
 from mpirt.rsh.switchboard.board import Switchboard
 from mpirt.rsh.switchboard.clusters import Discovery
 from mpirt.rsh.switchboard.sockets import is_ours
-from mpirt.rsh.watches.loop import FOR_EVER
+from mpirt.rsh.watches.loop import FOR_EVER, Waits
 
 _SOCKET = 3
 # A launcher that starts one command after the other finds it there.
@@ -91,18 +91,15 @@ class Door:
         self._idle_since: float | None = time.monotonic()
         self.is_closed = False
 
+    def waits(self) -> Waits:
+        wants = 0 if self._paused_until or self._board.is_full else select.POLLIN
+        return self._listener.fileno(), wants, max(0.0, self._due - time.monotonic())
+
     @property
-    def wants(self) -> int:
-        return 0 if self._paused_until or self._board.is_full else select.POLLIN
-
-    def fileno(self) -> int:
-        return -1 if self.is_closed else self._listener.fileno()
-
-    def timeout(self) -> float:
-        now = time.monotonic()
+    def _due(self) -> float:
         if self._paused_until:
-            return max(0.0, self._paused_until - now)
-        return FOR_EVER if self._idle_since is None else max(0.0, self._idle_since + self._idle_seconds - now)
+            return self._paused_until
+        return FOR_EVER if self._idle_since is None else self._idle_since + self._idle_seconds
 
     def act(self) -> None:
         """Let in who waits."""
@@ -113,7 +110,7 @@ class Door:
             if not self._accept():
                 break
         self.look()
-        if self._idle_since is not None and self.timeout() <= 0:
+        if self._idle_since is not None and self._due <= time.monotonic():
             self._leave()
 
     def look(self) -> None:

@@ -84,11 +84,12 @@ class _Stream:
 class Outbox:
     """Everything that goes to one agent."""
 
-    __slots__ = ("_bytes", "_keeping", "_streams", "is_keeping")
+    __slots__ = ("_keeping", "_streams", "is_keeping", "unsent")
 
     def __init__(self, output: tuple[int, int] = (0, 0)) -> None:
         """`output`: how much of stdout and stderr the agent has got from another process. WRITTEN follows."""
-        self._bytes = bytearray()
+        self.unsent = bytearray()
+        """What can be sent now. sent() takes it away."""
         self._streams = {1: _Stream(), 2: _Stream()}
         for stream, have in zip(self._streams.values(), output, strict=True):
             stream.taken = stream.sent = have
@@ -98,7 +99,7 @@ class Outbox:
 
     def say(self, frame: bytes) -> None:
         """Something that stands outside of the streams."""
-        self._bytes += frame
+        self.unsent += frame
 
     def write(self, stream: int, data: bytes) -> None:
         """Output of the command."""
@@ -132,7 +133,7 @@ class Outbox:
     @property
     def held(self) -> int:
         """How many bytes of output are in this process: the agent has the others that wait."""
-        return len(self._bytes) + sum(stream.held for stream in self._streams.values())
+        return len(self.unsent) + sum(stream.held for stream in self._streams.values())
 
     @property
     def waiting(self) -> int:
@@ -154,15 +155,10 @@ class Outbox:
         """How much of the command's stdout and stderr has been written or dropped."""
         return self._streams[1].written, self._streams[2].written
 
-    @property
-    def unsent(self) -> bytearray:
-        """What can be sent now. sent() takes it away."""
-        return self._bytes
-
     def sent(self, count: int) -> bool:
         """So much was sent. Whether the record that was on its way is safe now."""
-        del self._bytes[:count]
-        if self._bytes or not self.is_keeping or self._keeping is not None:
+        del self.unsent[:count]
+        if self.unsent or not self.is_keeping or self._keeping is not None:
             return False
         self.is_keeping = False
         return True
@@ -171,12 +167,12 @@ class Outbox:
         """Let go what there is room for."""
         while (taken := stream.take()) is not None:
             kind, data = taken
-            self._bytes += header(kind, len(data))
-            self._bytes += data
+            self.unsent += header(kind, len(data))
+            self.unsent += data
 
     def _keep_if_its_turn(self) -> None:
         if self._keeping is not None and not any(stream.pending for stream in self._streams.values()):
-            self._bytes += self._keeping
+            self.unsent += self._keeping
             self._keeping = None
 
 

@@ -22,7 +22,7 @@ from mpirt.rsh.pod.lookup import HostName
 from mpirt.rsh.protocol.entrance import BOOTSTRAP
 from mpirt.rsh.session import events
 from mpirt.rsh.session.held import PASSED_ON, SIGNALLED, broken_stdout
-from mpirt.rsh.session.machine import Machine, State
+from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.switchboard.links import ExecLink, PodLookup
 from mpirt.rsh.switchboard.log import Log
@@ -49,7 +49,7 @@ class SessionIO:
         self, session: Session, agent: AgentLink, call: Call, wish: Wish, hub: PodHub, *, log: Log | None
     ) -> None:
         """`call` hears whenever there may be a code."""
-        self._session, self._agent, self._call, self._wish, self._hub = session, agent, call, wish, hub
+        self.session, self._agent, self._call, self._wish, self._hub = session, agent, call, wish, hub
         self._loop, self._log, self._api = call.loop, log, ExecApi(wish.cluster.dialer)
         self._waiting: list[events.Event] = []
         self._is_hearing = False
@@ -62,6 +62,8 @@ class SessionIO:
         self._listening = True
         self._written: tuple[int, ...] = (0, 0)
         self._stdout_is_lost = False
+        self._seen: tuple[State, bool, bool] | None = None
+        """What the call knows of it."""
         self._ended_by = 0
         self.finish: events.Finish | None = None
         self._over_at = FOR_EVER
@@ -73,16 +75,6 @@ class SessionIO:
         self.hear(events.Tick())
 
     @property
-    def phase(self) -> Machine:
-        """How it is, to look at only."""
-        return self._session.phase
-
-    @property
-    def stdin_room(self) -> int:
-        """How many bytes of stdin may be read now; 0 is: leave it alone."""
-        return self._session.stdin_room
-
-    @property
     def code(self) -> int | None:
         """The code to end with, once the session is over and what it received is written."""
         if self.finish is None:
@@ -92,15 +84,15 @@ class SessionIO:
             # Output that was lost is never a success.
             return (code or SIGNALLED + self._ended_by) if time.monotonic() >= self._over_at else None
         # Whatever the command made of being ended: for who started us it was the reader that went away.
-        if self._agent.broken_by(_STDOUT) == errno.EPIPE and not is_told:
-            return broken_stdout(self.phase.pod, "").code
+        if self._agent.broken[_STDOUT] == errno.EPIPE and not is_told:
+            return broken_stdout(self.session.phase.pod, "").code
         # The command may have ended before. A reader of stderr that went away wanted no more of it.
-        is_cut = any(self._agent.broken_by(stream) not in (0, errno.EPIPE) for stream in (_STDOUT, _STDERR))
+        is_cut = any(self._agent.broken[stream] not in (0, errno.EPIPE) for stream in (_STDOUT, _STDERR))
         return ExitCode.UNKNOWN_END if code == 0 and is_cut else code
 
     def timeout(self) -> float:
         """In how many seconds the session's clock has to be looked at."""
-        wake = self._session.wake if self.finish is None else self._over_at
+        wake = self.session.wake if self.finish is None else self._over_at
         return FOR_EVER if wake is None else max(0.0, wake - time.monotonic())
 
     def signalled(self, name: str, number: int) -> None:
@@ -145,14 +137,18 @@ class SessionIO:
         """Send what is queued on either side, and report what has changed."""
         if self._exec is not None:
             self._exec.flush()
-        self._agent.settle(self._session.stdin_room, self._session.stdin_taken)
+        self._agent.settle(self.session.phase.stdin_room, self.session.phase.stdin_taken)
         self._loop.touch(self)
-        self._call.moved()
+        phase = self.session.phase
+        seen = phase.state, phase.awaits_usage, self._agent.is_gone
+        if seen != self._seen or self.finish is not None:
+            self._seen = seen
+            self._call.moved()
 
     def _hear_one(self, event: events.Event, now: float) -> None:
-        actions = self._session.receive(event, now)
+        actions = self.session.receive(event, now)
         if self._log is not None:
-            for line in self._log.lines(event, actions, self._session.state, now):
+            for line in self._log.lines(event, actions, self.session.phase.state, now):
                 self._agent.say(line)
         for action in actions:
             self._do(action)
@@ -166,12 +162,12 @@ class SessionIO:
     def _about_output(self) -> list[events.Event]:
         """What the session should know of our outputs: whether stdout is lost, whether we still listen."""
         told: list[events.Event] = []
-        error = self._agent.broken_by(_STDOUT)
+        error = self._agent.broken[_STDOUT]
         if error and not self._stdout_is_lost:
             self._stdout_is_lost = True
             why = "" if error == errno.EPIPE else os.strerror(error)
             if why and self.finish is not None and not self.finish.line:
-                self._agent.say(broken_stdout(self.phase.pod, why).line)
+                self._agent.say(broken_stdout(self.session.phase.pod, why).line)
             told.append(events.StdoutBroken(why))
         told += self._about_written()
         if (listening := self._may_listen()) != self._listening:
@@ -183,7 +179,7 @@ class SessionIO:
 
     def _may_listen(self) -> bool:
         # A connection on which a keeper is looked for, or that says how it ended, is read in any case.
-        return self._session.state is not State.RUNNING or not self._agent.is_crowded
+        return self.session.phase.state is not State.RUNNING or not self._agent.is_crowded
 
     def _about_written(self) -> list[events.Event]:
         """What has been written since it was told the last time, where that is worth telling."""
@@ -256,7 +252,9 @@ class SessionIO:
         self._wish.cluster.gate.enter(self._call, lambda: self._call.guard(lambda: self._begin_to_dial(dial)))
 
     def _begin_to_dial(self, dial: events.Dial) -> None:
-        ask = exec_in_pod(self._wish.namespace, self.phase.pod, container=dial.container, command=BOOTSTRAP)
+        ask = exec_in_pod(
+            self._wish.namespace, self.session.phase.pod, container=dial.container, command=BOOTSTRAP
+        )
         within, credentials_by = Deadline(dial.seconds), Deadline(dial.credentials_seconds)
         self._asked = dial
         self._dialing = Pending(self._api.upgrade(ask, [dial.protocol], within, credentials_by))
@@ -265,7 +263,7 @@ class SessionIO:
     def _not_opened(self, error: MpirtError) -> None:
         # A kubelet's 404, which is none of the API server's, comes from a node that knows the pod's name.
         # One that has entered its pod once looks for no other.
-        if self._session.state is State.DIAL and isinstance(error, NotFound) and error.failure.is_status:
+        if self.session.phase.state is State.DIAL and isinstance(error, NotFound) and error.failure.is_status:
             self._look_up(error)
         else:
             self.hear(events.NotOpened(error))
@@ -273,7 +271,10 @@ class SessionIO:
     def _look_up(self, error: NotFound) -> None:
         if self._host_name is None:
             self._host_name = HostName(
-                self._api.list_steps, self._wish.namespace, self.phase.pod, service=self._wish.asked.service
+                self._api.list_steps,
+                self._wish.namespace,
+                self.session.phase.pod,
+                service=self._wish.asked.service,
             )
         self._lookup = PodLookup(self._host_name.pod(error))
         self._loop.add(self._lookup, self._step_lookup, group=self)
@@ -309,7 +310,7 @@ class SessionIO:
         before = self._follower
         if before is not None and isinstance(action, events.LookAtPod):
             return before.look(anew=True)
-        self._follower = follower = self._hub.follow(self.phase.pod, self._hear_of_pod)
+        self._follower = follower = self._hub.follow(self.session.phase.pod, self._hear_of_pod)
         if before is not None:
             before.drop()
         return follower.look(anew=True) if isinstance(action, events.LookAtPod) or action.anew else None

@@ -14,9 +14,9 @@ from __future__ import annotations
 import heapq
 import select
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 
 class Clock(Protocol):
@@ -26,16 +26,14 @@ class Clock(Protocol):
         """In how many seconds it has to act, ready or not; FOR_EVER if nothing is due."""
 
 
-class Port(Clock, Protocol):
-    """Something that waits for a descriptor."""
+class Port(Protocol):
+    """Something that waits for a descriptor. Each act may change for which, and for how long."""
 
-    @property
-    def wants(self) -> int:
-        """What to poll the descriptor for; 0 is: leave it alone."""
+    def waits(self) -> Waits: ...
 
-    def fileno(self) -> int:
-        """The descriptor; -1 while there is none. Each act may change it."""
 
+Waits: TypeAlias = tuple[int, int, float]
+"""Which descriptor, -1 for none; for what, 0 to leave it alone; and in how many seconds to act, ready or not."""
 
 FOR_EVER = float("inf")
 # epoll counts milliseconds in an int.
@@ -166,10 +164,12 @@ class Loop:
 
     def _ask(self, group: _Group) -> None:
         """What its ports and clocks wait for now."""
+        ports = FOR_EVER
         for entry in group.entries.values():
-            wants = entry.port.wants
-            self._watch.put(entry, entry.port.fileno() if wants else -1, wants)
-        ports, clocks = _soonest(group.entries), _soonest(group.clocks)
+            fd, wants, seconds = entry.port.waits()
+            self._watch.put(entry, fd if wants else -1, wants)
+            ports = min(ports, seconds)
+        clocks = min((clock.timeout() for clock in group.clocks), default=FOR_EVER)
         now = time.monotonic()
         group.clocks_due = now + clocks
         due = now + min(ports, clocks)
@@ -205,19 +205,15 @@ class Loop:
         return due
 
 
-def _soonest(clocks: Iterable[Clock]) -> float:
-    return min((clock.timeout() for clock in clocks), default=FOR_EVER)
-
-
 def _let_ports_act(group: _Group, ready: dict[_Entry, None], *, is_due: bool) -> None:
     for port, entry in tuple(group.entries.items()):
+        is_ready = entry in ready
         # One that acted before it may have removed it.
-        if group.entries.get(port) is not entry:
-            continue
-        # An earlier act may have closed it.
-        is_ready = entry in ready and port.fileno() == entry.fd
-        if is_ready or (is_due and port.timeout() <= 0):
-            entry.act()
+        if (is_ready or is_due) and group.entries.get(port) is entry:
+            fd, _, seconds = port.waits()
+            # Or closed it.
+            if (is_ready and fd == entry.fd) or (is_due and seconds <= 0):
+                entry.act()
 
 
 def _let_clocks_act(group: _Group) -> None:

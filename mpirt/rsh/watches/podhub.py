@@ -25,7 +25,7 @@ from mpirt.rsh.pod.facts import Pod, read_pod
 from mpirt.rsh.session import events
 from mpirt.rsh.watches.followers import Followed, Follower, Hear, Latecomers, events_of
 from mpirt.rsh.watches.jobpods import EVERYTHING, PodQuestions, covers, scope_of
-from mpirt.rsh.watches.loop import FOR_EVER, Loop
+from mpirt.rsh.watches.loop import FOR_EVER, Loop, Waits
 
 if TYPE_CHECKING:
     from mpirt.rsh.watches.jobpods import HearPods, Keep
@@ -108,20 +108,9 @@ class PodHub:
 
     # A port of the loop
 
-    def fileno(self) -> int:
-        """The descriptor to poll; -1 while there is none."""
-        return -1 if self._link is None else self._link.fileno()
-
-    @property
-    def wants(self) -> int:
-        """What to poll the descriptor for."""
-        return 0 if self._link is None else self._link.wants
-
-    def timeout(self) -> float:
-        """In how many seconds it has to act."""
-        if self._fresh or self._questions.are_waiting:
-            return 0.0
-        return FOR_EVER if self._link is None else self._link.timeout()
+    def waits(self) -> Waits:
+        fd, wants, seconds = (-1, 0, FOR_EVER) if self._link is None else self._link.waits()
+        return fd, wants, 0.0 if self._fresh or self._questions.are_waiting else seconds
 
     def _step(self) -> None:
         link = self._link

@@ -50,7 +50,7 @@ class TestOneWatch:
         crowd = settled("w-0", "w-1")
         crowd.close()
 
-        assert (crowd.hub.fileno(), crowd.hub.timeout()) == (-1, FOR_EVER)
+        assert crowd.hub.waits() == (-1, 0, FOR_EVER)
         crowd.follow("w-2")
         crowd.hears("w-2", running("w-2"))
         assert apiserver.connections == 2

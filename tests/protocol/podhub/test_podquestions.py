@@ -83,7 +83,7 @@ class TestAHub:
         crowd, asker = begun(apiserver, begin)
         apiserver.world.delete("w-2")
         poll = select.poll()
-        poll.register(crowd.hub.fileno(), select.POLLIN)
+        poll.register(crowd.hub.waits()[0], select.POLLIN)
         assert poll.poll(20_000)
 
         assert asker.ask() == ["w-0", "w-1", "w-3"]
@@ -104,7 +104,7 @@ class TestAHub:
 class TestAWatch:
     def test_is_given_up_soon_when_its_peer_has_vanished(self, apiserver: ApiServer, begin: Begin) -> None:
         crowd, _ = begun(apiserver, begin)
-        with socket.socket(fileno=os.dup(crowd.hub.fileno())) as same:
+        with socket.socket(fileno=os.dup(crowd.hub.waits()[0])) as same:
             options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
             found = [same.getsockopt(socket.IPPROTO_TCP, option) for option in options]
 
@@ -125,7 +125,7 @@ class TestAWatch:
         crowd.skip(80.0)
         apiserver.world.bookmark()
         poll = select.poll()
-        poll.register(crowd.hub.fileno(), select.POLLIN)
+        poll.register(crowd.hub.waits()[0], select.POLLIN)
         assert poll.poll(20_000)
         assert asker.ask() == ALL
         crowd.skip(80.0)

@@ -138,7 +138,7 @@ class Run:
 
         `stdin_known`: how much of stdin the agent has heard to be taken; by default all that is.
         """
-        at = self.session.stdin_taken if stdin_known is None else stdin_known
+        at = self.session.phase.stdin_taken if stdin_known is None else stdin_known
         record = self.records[-1] if self.records else None
         resumption = None
         if record is not None:

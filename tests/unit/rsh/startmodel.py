@@ -146,7 +146,7 @@ class World:
         records = (self._kept, *self._underway)
         nonces = tuple(None if one is None else one.nonce for one in records)
         opened = None if self._open is None else _looks(self._open)
-        return self._session.state, self._left, nonces, self._dials, opened, late, keepers
+        return self._session.phase.state, self._left, nonces, self._dials, opened, late, keepers
 
     def steps(self) -> Iterator[Step]:
         """What may happen next."""
@@ -226,7 +226,7 @@ class World:
     def _feed(self, event: Event) -> None:
         self._do(self._session.receive(event, self._now))
         # Nothing but time lies between a loss and the next dial.
-        while self._open is None and not self._dials and self._session.state is not State.DONE:
+        while self._open is None and not self._dials and self._session.phase.state is not State.DONE:
             wake = self._session.wake
             assert wake is not None
             self._now = max(self._now, wake)

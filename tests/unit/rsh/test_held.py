@@ -26,7 +26,7 @@ class TestOneConnection:
     def test_the_command_is_started_by_its_keeper(self) -> None:
         run = HeldRun().begin()
 
-        assert run.session.state is State.RUNNING
+        assert run.session.phase.state is State.RUNNING
         assert run.keeper.starts == 1
 
     def test_its_output_and_its_code_are_ours(self) -> None:
@@ -72,14 +72,14 @@ class TestOneConnection:
 
     def test_stdin_goes_in_as_far_as_there_is_room(self) -> None:
         run = HeldRun(has_stdin=True).begin()
-        assert run.session.stdin_room == 1048576
+        assert run.session.phase.stdin_room == 1048576
 
         for _ in range(16):
             run.feed(StdinRead(b"x" * 65536))
-        assert run.session.stdin_room == 0
+        assert run.session.phase.stdin_room == 0
 
         run.carry()
-        assert run.session.stdin_room == 1048576
+        assert run.session.phase.stdin_room == 1048576
         assert run.keeper.stdin == b"x" * 1048576
 
     def test_the_end_of_stdin_is_told(self) -> None:
@@ -87,7 +87,7 @@ class TestOneConnection:
         run.meets(StdinRead(b"x"), StdinRead(b""))
 
         assert run.keeper.stdin_ended
-        assert run.session.stdin_room == 0
+        assert run.session.phase.stdin_room == 0
 
     def test_more_output_comes_when_what_came_was_written(self) -> None:
         run = HeldRun().begin()
@@ -105,7 +105,7 @@ class TestOneConnection:
             run.after(2.0)
             run.carry()
 
-        assert run.session.state is State.RUNNING
+        assert run.session.phase.state is State.RUNNING
 
     def test_the_pod_is_watched_after_a_second(self) -> None:
         run = HeldRun().begin()
@@ -166,7 +166,7 @@ class TestOutputThatIsNotRead:
 
         run.after(300.0)
 
-        assert run.session.state is State.RUNNING
+        assert run.session.phase.state is State.RUNNING
         assert (run.count(LookAtPod), run.count(Dial)) == (0, 1)
 
     def test_unread_output_does_not_stop_the_signs_of_life_to_the_keeper(self) -> None:
@@ -189,7 +189,7 @@ class TestOutputThatIsNotRead:
 
         run.after(2.0)
 
-        assert run.session.state is State.DETACHED
+        assert run.session.phase.state is State.DETACHED
 
     def test_unread_output_says_nothing_of_a_connection_that_is_lost(self) -> None:
         run = HeldRun().begin()
@@ -200,7 +200,7 @@ class TestOutputThatIsNotRead:
         run.connect()
         run.after(15.0)
 
-        assert run.session.state is State.DETACHED
+        assert run.session.phase.state is State.DETACHED
 
 
 class TestAmongMany:
@@ -217,7 +217,7 @@ class TestAmongMany:
         run = HeldRun(ask_every=lambda: 7.0).begin()
         run.after(9.1, ApiAnswers())
         run.after(5.0)
-        assert run.session.state is State.DETACHED
+        assert run.session.phase.state is State.DETACHED
 
         run.until_dialled(NotOpened(DIALING))
         run.after(20.1 - run.now)

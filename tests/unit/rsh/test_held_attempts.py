@@ -51,7 +51,7 @@ class TestAnAttempt:
     def test_an_attempt_that_ends_without_the_keepers_word_is_made_again(self, end: Closed | Received) -> None:
         run = redialled()
         run.feed(end)
-        assert run.session.state is State.DETACHED
+        assert run.session.phase.state is State.DETACHED
         assert run.count(HangUp) == 2
 
         run.after(3.0)
@@ -199,7 +199,7 @@ class TestWhatComesBesides:
         run = HeldRun().begin()
 
         assert run.feed(Opened(V4), NotOpened(DIALING)) == []
-        assert run.session.state is State.RUNNING
+        assert run.session.phase.state is State.RUNNING
 
     def test_what_a_runtime_writes_beside_the_frames_is_not_the_commands(self) -> None:
         run = HeldRun().begin()
@@ -232,5 +232,5 @@ class TestAnEnd:
         run.until_dialled()
         run.connect()
 
-        assert run.session.state is State.TERMINATING
+        assert run.session.phase.state is State.TERMINATING
         assert run.keeper.controls[1:] == [b"E\x0f" + (3000).to_bytes(4, "little")]

@@ -293,7 +293,7 @@ class TestThePod:
         run = HeldRun.lost()
         run.feed(PodSeen(pod, is_first=True))
         run.reconnect()
-        assert run.session.state is State.RUNNING
+        assert run.session.phase.state is State.RUNNING
 
         run.cut()
         run.feed(PodSeen(pod))

@@ -98,7 +98,7 @@ class World:
         for _ in range(100):
             self.run.carry()
             self.tells(len(self.run.written(1)), len(self.run.written(2)))
-            if self.run.session.state in (State.EXITED, State.DONE):
+            if self.run.session.phase.state in (State.EXITED, State.DONE):
                 break
         self.run.after(5.0)
 
@@ -116,7 +116,7 @@ def reads(data: bytes) -> Happening:
 
     def happen(world: World) -> None:
         rest = data
-        while piece := rest[: world.run.session.stdin_room]:
+        while piece := rest[: world.run.session.phase.stdin_room]:
             rest = rest[len(piece) :]
             world.stdin += piece
             world.run.feed(StdinRead(piece))
@@ -149,7 +149,7 @@ def comes_back(after: int | None) -> Happening:
 
 
 def ends_stdin(world: World) -> None:
-    if world.run.session.stdin_room:
+    if world.run.session.phase.stdin_room:
         world.run.feed(StdinRead(b""))
 
 
@@ -179,7 +179,7 @@ def is_killed(eighths: int) -> Happening:
 
     def happen(world: World) -> None:
         run = world.run
-        heard = world.heard + (run.session.stdin_taken - world.heard) * eighths // 8
+        heard = world.heard + (run.session.phase.stdin_taken - world.heard) * eighths // 8
         world.heard = heard
         run.is_killed(stdin_known=heard)
         # The agent has what has come, whoever is killed.

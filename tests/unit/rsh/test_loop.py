@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from mpirt.rsh.watches.loop import FOR_EVER, Loop
+from mpirt.rsh.watches.loop import FOR_EVER, Loop, Waits
 
 Act = Callable[[], object]
 
@@ -23,8 +23,8 @@ class At:
         self.due = FOR_EVER
         self.asked = 0
 
-    def fileno(self) -> int:
-        return self.fd
+    def waits(self) -> Waits:
+        return self.fd, self.wants, self.timeout()
 
     def timeout(self) -> float:
         self.asked += 1

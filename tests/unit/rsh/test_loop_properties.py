@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpirt.rsh.watches.loop import FOR_EVER, Loop
+from mpirt.rsh.watches.loop import FOR_EVER, Loop, Waits
 
 GROUPS = 3
 _BOTH = select.POLLIN | select.POLLOUT
@@ -32,8 +32,8 @@ class End:
         self.due = FOR_EVER
         self.next: Step | None = None
 
-    def fileno(self) -> int:
-        return self.fd
+    def waits(self) -> Waits:
+        return self.fd, self.wants, self.due
 
     def timeout(self) -> float:
         return self.due

@@ -35,7 +35,7 @@ class TestALostConnection:
     def test_a_lost_connection_is_dialled_again(self) -> None:
         run = HeldRun.lost()
 
-        assert run.session.state is State.DETACHED
+        assert run.session.phase.state is State.DETACHED
         assert any(isinstance(action, Dial) for action in run.after(0.25))
 
     def test_signals_wait_for_the_next(self) -> None:
@@ -59,7 +59,7 @@ class TestALostConnection:
         run.cut()
         run.feed(TERM)
         run.reconnect()
-        assert run.session.state is State.TERMINATING
+        assert run.session.phase.state is State.TERMINATING
 
         run.ends(15, signal=True)
 
@@ -71,14 +71,14 @@ class TestALostConnection:
         run.connect(breaks_after=1)
         run.reconnect()
 
-        assert run.session.state is State.RUNNING
+        assert run.session.phase.state is State.RUNNING
         assert run.keeper.starts == 1
 
     def test_silence_is_a_lost_connection(self) -> None:
         run = HeldRun().begin()
         run.after(14.1)
 
-        assert run.session.state is State.DETACHED
+        assert run.session.phase.state is State.DETACHED
         assert run.count(HangUp) == 1
 
     @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ class TestALostConnection:
 
         run.connect()
 
-        assert run.session.state is State.RUNNING
+        assert run.session.phase.state is State.RUNNING
         run.feed(PodSeen(pods.HEALTHY))
         assert run.finish is None
 
@@ -246,13 +246,13 @@ class TestALostConnection:
         assert run.finish is None
 
         run.connect()
-        assert run.session.state is State.RUNNING
+        assert run.session.phase.state is State.RUNNING
 
     def test_a_node_that_says_nothing_has_no_more(self) -> None:
         run = HeldRun().begin()
         run.after(6.0, PodSeen(pods.HEALTHY))
         run.after(8.1, PodSeen(pods.HEALTHY))
-        assert run.session.state is State.DETACHED
+        assert run.session.phase.state is State.DETACHED
 
         run.until_dialled()
         run.after(1.0, ApiAnswers())
@@ -273,4 +273,4 @@ class TestALostConnection:
         run.until_dialled()
         run.connect()
 
-        assert run.session.state is State.RUNNING
+        assert run.session.phase.state is State.RUNNING

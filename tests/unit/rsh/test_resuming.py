@@ -23,7 +23,7 @@ class TestTheRecord:
 
         assert run.records == [RECORD]
         assert run.keeper.starts == 0
-        assert run.session.state is State.HELLO
+        assert run.session.phase.state is State.HELLO
 
     def test_the_record_is_taken_back_when_the_attempt_fails_before_it_was_kept(self) -> None:
         run = HeldRun()
@@ -79,7 +79,7 @@ class TestGoingOn:
         run.keeper.writes(b"second")
         run.reconnect()
 
-        assert run.session.state is State.RUNNING
+        assert run.session.phase.state is State.RUNNING
         assert (run.written(1), run.written(2)) == (b"first second", b"error")
         assert run.keeper.starts == 1
 
@@ -93,7 +93,7 @@ class TestGoingOn:
         run.reconnect()
 
         assert run.keeper.starts == 1
-        assert run.session.state is State.RUNNING
+        assert run.session.phase.state is State.RUNNING
 
     def test_the_next_process_goes_on_with_the_end_of_a_command_that_was_told_to_end(self) -> None:
         run = HeldRun().begin()
@@ -115,7 +115,7 @@ class TestGoingOn:
         run.feed(USR1)
         run.reconnect()
 
-        assert run.session.state is State.RUNNING
+        assert run.session.phase.state is State.RUNNING
         assert run.keeper.controls[1:] == [b"K\x0a"]
 
     def test_the_next_process_bears_more_signals_than_an_agent_remembers(self) -> None:
@@ -125,7 +125,7 @@ class TestGoingOn:
         run.is_killed()
         run.reconnect()
 
-        assert run.session.state is State.RUNNING
+        assert run.session.phase.state is State.RUNNING
         assert len(run.keeper.controls) == 71
 
     def test_the_next_process_ends_at_once_where_the_outcome_was_known(self) -> None:
@@ -172,7 +172,7 @@ class TestGoingOn:
         run.feed(Tick())
         run.connect()
 
-        assert run.session.state is State.RUNNING
+        assert run.session.phase.state is State.RUNNING
 
 
 class TestWhatIsOver:
@@ -181,5 +181,5 @@ class TestWhatIsOver:
         ended = Resumption(Record("w", FIRST, "", code=5, line="because"), 1)
         run.session = Session(run.task, now=0.0, jitter=lambda: 0.0, resumption=ended)
 
-        assert (run.session.wake, run.session.stdin_room, run.session.stdin_taken) == (0.0, 0, 0)
+        assert (run.session.wake, run.session.phase.stdin_room, run.session.phase.stdin_taken) == (0.0, 0, 0)
         assert run.feed(Tick()) == [HangUp(), Finish(5, "because")]

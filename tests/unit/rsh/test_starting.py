@@ -116,14 +116,14 @@ class TestBeforeGo:
 
         words = run.sent()[len(greeting(FIRST, KEEPERS)) :]
         assert words.startswith(frame(ATTACH, 1, 0, u64(0, 0)) + bytes([CONTROL]))
-        assert run.session.state is State.GO
+        assert run.session.phase.state is State.GO
 
     def test_a_keeper_may_answer_in_the_message_of_its_first_line(self) -> None:
         run = opened()
         frames = frame(ATTACHED, 1, 0, b"\0" + u64(0)) + frame(STARTED, 1, 77, b"\1")
         run.feed(Received(KEEPER.message + frames))
 
-        assert run.session.state is State.RUNNING
+        assert run.session.phase.state is State.RUNNING
 
     def test_an_end_without_a_start_breaks_the_protocol(self) -> None:
         run = opened()
@@ -138,7 +138,7 @@ class TestBeforeGo:
         run.feed(no_keeper("amd64"))
 
         assert run.sent() == greeting(FIRST, KEEPERS) + upload(FIRST, KEEPERS, "amd64")
-        assert run.session.state is State.HELLO
+        assert run.session.phase.state is State.HELLO
 
     def test_a_pod_in_which_nothing_can_be_executed_is_the_end_and_nothing_is_started(self) -> None:
         run = opened()
@@ -201,7 +201,7 @@ class TestBeforeGo:
         run = Run().open()
 
         assert run.feed(failure_status('container not found ("w")')) == [HangUp(), WatchPod()]
-        assert run.session.state is State.DIAL
+        assert run.session.phase.state is State.DIAL
 
     def test_a_container_without_a_shell_is_the_end(self) -> None:
         run = Run().open()

@@ -82,7 +82,7 @@ class TestAHeldCommand:
         run.feed(Signalled("TERM", 15))
         look(run)
 
-        assert run.session.state is State.TERMINATING
+        assert run.session.phase.state is State.TERMINATING
         assert run.session.phase.usage == Usage(1.5, 4096, 2)
 
     def test_a_command_that_has_ended_is_not_asked_and_awaits_nothing(self) -> None:
@@ -90,7 +90,7 @@ class TestAHeldCommand:
         look(run)
         run.keeper.ends(0)
         run.carry()
-        assert run.session.state is State.EXITED
+        assert run.session.phase.state is State.EXITED
         assert not run.session.phase.awaits_usage
 
         run.now += 1.0
@@ -118,7 +118,7 @@ class TestALostConnection:
         look(run)
         run.cut()
 
-        assert run.session.state is State.DETACHED
+        assert run.session.phase.state is State.DETACHED
         assert (run.session.phase.usage, run.session.phase.awaits_usage) == (None, False)
 
     def test_a_lost_connection_is_not_asked_over(self) -> None:

@@ -87,7 +87,7 @@ class TestASession:
         run.after(2.0)
         run.cut()
 
-        assert (run.session.state, run.session.phase.silence(run.now)) == (State.DETACHED, 2.0)
+        assert (run.session.phase.state, run.session.phase.silence(run.now)) == (State.DETACHED, 2.0)
 
     def test_of_another_process_has_heard_nothing_yet(self) -> None:
         run = HeldRun().begin()
