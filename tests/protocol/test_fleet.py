@@ -62,14 +62,14 @@ def test_there_is_no_other_pod(fleet: FleetProcess) -> None:
 
 def test_another_process_attaches_to_a_command_and_a_signal_ends_it(fleet: FleetProcess, tmp_path: Path) -> None:
     board = Board(tmp_path / "board")
-    agent = Agent(board, Command(["fleet-worker-2", "hold"], _environ(fleet))).hand_over()
+    agent = Agent(board.folder, Command(["fleet-worker-2", "hold"], _environ(fleet))).hand_over()
     agent.until(lambda command: command.output == b"up\n")
     board.kill()
     agent.drain()
     _until(fleet, "execs", 0)
     assert fleet.stats()["sessions"] == 1
     another = Board(tmp_path / "board")
-    agent = Agent(another, agent.command).hand_over()
+    agent = Agent(another.folder, agent.command).hand_over()
     _until(fleet, "execs", 1)
     agent.signal(signal.SIGTERM)
     ended = agent.end()
@@ -80,7 +80,7 @@ def test_another_process_attaches_to_a_command_and_a_signal_ends_it(fleet: Fleet
 
 def test_a_command_ends_with_its_pod(fleet: FleetProcess, tmp_path: Path) -> None:
     board = Board(tmp_path / "board")
-    agent = Agent(board, Command(["fleet-worker-3", "hold"], _environ(fleet))).hand_over()
+    agent = Agent(board.folder, Command(["fleet-worker-3", "hold"], _environ(fleet))).hand_over()
     agent.until(lambda command: command.output == b"up\n")
     fleet.delete("fleet-worker-3")
     ended = agent.end()

@@ -69,6 +69,8 @@ class Call:
         self._lookup: PodLookup | None = None
         self._running: SessionIO | None = None
         self._is_over = False
+        self.is_surveyed = False
+        """Whether the survey waits for its keeper's answer."""
         self._wish: Wish | None = None
         self._parent = parent(agent.pid)
         # An agent that another switchboard had before has run for as long as its command.
@@ -160,7 +162,13 @@ class Call:
         running = self._running
         if running is not None and self.is_running and running.session.phase.is_held:
             self.guard(lambda: running.hear(events.UsageWanted()))
-        return running is not None and self.is_running and running.session.phase.awaits_usage
+        self.is_surveyed = running is not None and self.is_running and running.session.phase.awaits_usage
+        return self.is_surveyed
+
+    def _answer_survey(self) -> None:
+        if self.is_surveyed:
+            self.is_surveyed = False
+            self._board.survey.answered(self)
 
     def owns(self, group: object) -> bool:
         """Whether a group of the loop is this command's."""
@@ -188,7 +196,7 @@ class Call:
     def let_go(self) -> None:
         """Leave nothing of it behind, whatever state it is in."""
         self._is_over = True
-        self._board.survey.answered(self)
+        self._answer_survey()
         self.loop.drop(self)
         if self._lookup is not None:
             self._lookup.close()
@@ -317,7 +325,7 @@ class Call:
             return
         phase = running.session.phase
         if not phase.awaits_usage:
-            self._board.survey.answered(self)
+            self._answer_survey()
         code = running.code
         if code is None:
             self._ledger.heard(self, phase.pod, is_silent=self._is_unheard(phase.state))

@@ -62,7 +62,7 @@ class SessionIO:
         self._listening = True
         self._written: tuple[int, ...] = (0, 0)
         self._stdout_is_lost = False
-        self._seen: tuple[State, bool, bool] | None = None
+        self._seen: tuple[State, bool] | None = None
         """What the call knows of it."""
         self._ended_by = 0
         self.finish: events.Finish | None = None
@@ -139,9 +139,8 @@ class SessionIO:
             self._exec.flush()
         self._agent.settle(self.session.phase.stdin_room, self.session.phase.stdin_taken)
         self._loop.touch(self)
-        phase = self.session.phase
-        seen = phase.state, phase.awaits_usage, self._agent.is_gone
-        if seen != self._seen or self.finish is not None:
+        seen = self.session.phase.state, self._agent.is_gone
+        if seen != self._seen or self.finish is not None or self._call.is_surveyed:
             self._seen = seen
             self._call.moved()
 

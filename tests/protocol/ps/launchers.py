@@ -87,7 +87,7 @@ class Launcher:
 
     def start(self, *words: str, has_stdin: bool = False, **environ: str) -> Agent:
         """An agent that has handed its command over. It reads nothing by itself."""
-        agent = Agent(self.board, Command(words, {**self._environ, **environ}, has_stdin=has_stdin))
+        agent = Agent(self.board.folder, Command(words, {**self._environ, **environ}, has_stdin=has_stdin))
         self.agents.append(agent)
         return agent.hand_over()
 
@@ -105,7 +105,7 @@ class Launcher:
         agent.drain()
         self.board = Board(self.board.folder)
         self.viewer = Viewer(self.board.folder)
-        following = Agent(self.board, agent.command)
+        following = Agent(self.board.folder, agent.command)
         self.agents.append(following)
         return following.hand_over()
 

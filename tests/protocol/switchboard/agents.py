@@ -109,12 +109,12 @@ class Command:
 class Agent:
     """An agent that is connected."""
 
-    def __init__(self, board: Board, command: Command) -> None:
+    def __init__(self, place: Path, command: Command) -> None:
         self.command = command
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(PATIENCE)
         try:
-            self._socket.connect(str(board.folder / "socket"))
+            self._socket.connect(str(place / "socket"))
         except OSError:
             # The switchboard was killed a moment ago.
             self._socket.close()

@@ -36,7 +36,7 @@ class TestDescriptors:
 
     def test_who_can_not_be_let_in_yet_costs_nothing_and_is_let_in_later(self, yard: Yard) -> None:
         board = yard.begin(descriptors=64)
-        waiting = [Agent(board, yard.command("exit 5")) for _ in range(80)]
+        waiting = [Agent(board.folder, yard.command("exit 5")) for _ in range(80)]
         yard.agents += waiting
         # Ten that may run, and eight to be turned away.
         for agent in waiting[:18]:
@@ -88,7 +88,7 @@ def framed(kind: int, payload: bytes = b"") -> bytes:
 def test_who_breaks_the_rules_at_the_beginning_is_hung_up_on(yard: Yard, said: bytes) -> None:
     yard.begin()
     other = waiting(yard)
-    agent = Agent(yard.board, yard.command("true"))
+    agent = Agent(yard.place, yard.command("true"))
     assert agent.frame()[0] == 1
     agent.say_bytes(said)
 
@@ -124,7 +124,7 @@ def test_who_breaks_the_rules_later_loses_the_command(yard: Yard, said: object) 
 
 def test_half_a_frame_holds_up_nobody(yard: Yard) -> None:
     yard.begin()
-    agent = Agent(yard.board, yard.command("true"))
+    agent = Agent(yard.place, yard.command("true"))
     yard.agents.append(agent)
     agent.say_bytes(b"\x10")
 
@@ -200,7 +200,7 @@ class TestTheEnd:
         board = yard.begin(idle_seconds=0.5)
         os.kill(board.process.pid, signal.SIGSTOP)
         for _ in range(10):
-            Agent(board, yard.command("true")).close()
+            Agent(board.folder, yard.command("true")).close()
         os.kill(board.process.pid, signal.SIGCONT)
 
         assert board.process.wait(PATIENCE) == 0

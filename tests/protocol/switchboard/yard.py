@@ -81,7 +81,7 @@ class Yard:
         return self.hand_over(self.command(script, **more))
 
     def hand_over(self, command: Command) -> Agent:
-        found = Agent(self.board, command).hand_over()
+        found = Agent(self.board.folder, command).hand_over()
         self.agents.append(found)
         return found
 
@@ -122,12 +122,10 @@ class Yard:
 
     def board_of_agents(self) -> int:
         """The pid of the switchboard that real agents have started, as soon as it serves."""
-        board = Board.__new__(Board)
-        board.folder = self.place
         waiting = threading.Event()
         for _ in range(int(PATIENCE * 50)):
             try:
-                probe = Agent(board, Command([], {}))
+                probe = Agent(self.place, Command([], {}))
             except OSError:
                 waiting.wait(0.02)
                 continue
@@ -217,7 +215,7 @@ class Life(threading.Thread):
 
     def _serve(self, board: Board) -> None:
         try:
-            agent = Agent(board, self.command)
+            agent = Agent(board.folder, self.command)
         except OSError:
             return
         try:
