@@ -37,7 +37,8 @@ def say(*words):
         print(*words, flush=True)
 
 def follow(pod, number):
-    agent = subprocess.Popen(["mpirt-rsh", pod, {_COUNTS!r}], stdin=subprocess.DEVNULL,
+    # The machine is busy. How long a pod may take to be reached is not what this is about.
+    agent = subprocess.Popen(["mpirt-rsh", "-o", "ConnectTimeout=300", pod, {_COUNTS!r}], stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for line in agent.stdout:
         say("number", pod, number, line.strip())
@@ -69,6 +70,7 @@ class Crowd:
         self._reader.start()
 
     def all_count(self) -> bool:
+        assert not self.ends, self.ends
         return all(self.numbers.get(one) for one in (*self.kept, *self.lost))
 
     def have_ended(self, some: Sequence[Session]) -> bool:
