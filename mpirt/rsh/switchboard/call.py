@@ -319,7 +319,7 @@ class Call:
                 self._ledger.seen(self, phase.pod, container, is_first=event.is_first)
 
     def moved(self) -> None:
-        """Its session may have ended."""
+        """Its session is in another state or has ended, its agent is gone, or its keeper may have answered."""
         running = self._running
         if running is None or self._is_over:
             return
