@@ -43,7 +43,7 @@ class Exec:
                 self._ended = True
             else:
                 poll = select.poll()
-                poll.register(*self.stream.waits)
+                poll.register(*self.stream.to_poll)
                 assert poll.poll(self._deadline.left() * 1000), "nothing comes any more"
                 self.stream.flush()
         return self._events.pop(0) if self._events else None

@@ -47,7 +47,7 @@ def everything(upgraded: Upgraded) -> bytes:
     while (piece := stream.read()) != b"":
         data += piece or b""
         if piece is None:
-            assert select.select([stream.waits[0]], [], [], 20.0)[0]
+            assert select.select([stream.to_poll[0]], [], [], 20.0)[0]
     stream.close()
     return data
 

@@ -112,7 +112,7 @@ def _received(upgraded: Upgraded, deadline: Deadline) -> Iterator[bytes]:
             raise Away(f"no answer within {deadline}")
         else:
             poll = select.poll()
-            poll.register(*stream.waits)
+            poll.register(*stream.to_poll)
             poll.poll(deadline.left() * 1000)
         data = stream.read()
 

@@ -193,7 +193,7 @@ class Dialer:
 def ready(stream: TlsStream, deadline: Deadline, doing: str) -> Steps[None]:
     """Wait once for the stream. Raises TimedOut."""
     _check(stream, deadline, doing)
-    yield Wait(*stream.waits, deadline)
+    yield Wait(*stream.to_poll, deadline)
 
 
 def _check(stream: TlsStream, deadline: Deadline, doing: str) -> None:

@@ -2,7 +2,7 @@
 A TCP connection with TLS on it that never waits.
 
 Owns: connecting, the handshake, bytes in and out, and the typed error, with the peer's name, for what goes wrong.
-Must not know: HTTP, deadlines. The caller polls what it `waits` for, then calls advance(), flush() or read().
+Must not know: HTTP, deadlines. The caller polls as `to_poll` says, then calls advance(), flush() or read().
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class TlsStream:
             self._socket.setsockopt(socket.IPPROTO_TCP, option, value)
 
     @property
-    def waits(self) -> tuple[int, int]:
+    def to_poll(self) -> tuple[int, int]:
         """The descriptor to poll, -1 once closed; and for what."""
         writes = self._write_first or (self.opened and self.unsent)
         reads = self.opened or not writes

@@ -148,11 +148,11 @@ class WatchLink:
             elif data is not None:
                 self._news += self._watch.eof(self._clock())
             else:
-                yield Wait(*stream.waits, self._patience())
+                yield Wait(*stream.to_poll, self._patience())
                 stream.flush()
                 reads = 0
             if reads == _READS_PER_STEP:
-                yield Wait(*stream.waits, Deadline(0.0, clock=self._clock))
+                yield Wait(*stream.to_poll, Deadline(0.0, clock=self._clock))
                 reads = 0
 
     def _patience(self) -> Deadline:

@@ -55,7 +55,7 @@ class ExecLink:
         """At once where poll can't see what to do; for nothing where it would tell of a lost peer for ever."""
         if self.has_ended:
             return -1, 0, FOR_EVER
-        fd, wants = self._stream.waits
+        fd, wants = self._stream.to_poll
         if self._unsendable:
             wants = select.POLLIN
         if not self.listening:
@@ -87,7 +87,7 @@ class ExecLink:
             return found
         self.flush()
         if self.notices_end and not self.listening:
-            self.listening = bool(self._unsendable) or _has_ended(self._stream.waits[0])
+            self.listening = bool(self._unsendable) or _has_ended(self._stream.to_poll[0])
         if self.listening:
             try:
                 self._read(found)
