@@ -51,7 +51,8 @@ LIFE = (
 )
 """
 All writes of an undisturbed job's life, in their order. The lease is no matter of a job's, and what is said again
-(counts, while workers are slow to come) is left out.
+(counts, while workers are slow to come) is left out. A plan that has taken two seconds reports what has happened
+first, and goes on with its changes in the next turn.
 """
 
 RUNNING = LIFE.index("PATCH mpijobs/status Running")
@@ -68,6 +69,13 @@ def words(write: Write) -> str:
     holding = [each["type"] for each in status["conditions"] if each["status"] == "True"][-1]
     is_empty = holding == "Succeeded" and status["replicaStatuses"]["Worker"]["active"] == 0
     return f"{write} {holding}{', its workers gone' if is_empty else ''}"
+
+
+def in_order(life: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The changes of a life and its reports (events and status), each in their order: how they mix is free."""
+    writes = list(life)
+    reports = [write for write in writes if kind_of(write) in ("POST events", "PATCH mpijobs/status")]
+    return [write for write in writes if write not in reports], reports
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,7 @@ class World:
         self._snapshots: dict[str, list[Pod]] = {}
         self._oldest = 100
         self._stopped = False
+        self._told = 0
         self.version = 100
 
     def put(self, *pods: Pod) -> None:
@@ -122,6 +123,9 @@ class World:
     def changes(self, selection: Selection, after: int, until: float) -> list[Change] | None:
         """What happened after a version, as soon as something has; None when the time, or the server, is over."""
         with self._changed:
+            if after > self._told:
+                self._told = after
+                self._changed.notify_all()
             while not self._stopped:
                 recent = [change for change in self._history if change.version > after]
                 found = [seen for change in recent if (seen := _as_seen(selection, change)) is not None]
@@ -131,6 +135,11 @@ class World:
                 if left <= 0 or not self._changed.wait(left):
                     return None
             return None
+
+    def wait_until_told(self, patience: float) -> None:
+        """Wait until a watch has sent the last change."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._told >= self.version, patience), "no watch has sent it"
 
     def stop(self) -> None:
         """End every wait."""

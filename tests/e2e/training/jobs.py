@@ -1,8 +1,8 @@
 """
 The elastic TrainingJob of examples/training-job, and what is asked about it.
 
-Owns: reading the example, and the little that is another here: names and images. Everything else is as users have
-it.
+Owns: reading the example, and the little that is another here: names, images and patience. Everything else is as
+users have it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from tests.support import trainings
 _EXAMPLE = PROJECT / "examples" / "training-job"
 _TRAIN = PROJECT / "examples" / "horovod-elastic" / "train.py"
 _ENDS_WITHIN = 120.0
+# Here no worker is lost, and a busy machine may take long to start one for which the others wait.
+_PATIENT = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "200"}
 
 
 class Job(trainings.Training):
@@ -92,11 +94,12 @@ def example(namespace: Namespace) -> dict[str, Any]:
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "train"}, "data": files,
     })  # fmt: skip
     body: dict[str, Any] = yaml.safe_load((_EXAMPLE / "job.yaml").read_text(encoding="utf-8"))
-    seldom = [{"name": name, "value": value} for name, value in training.SELDOM.items()]
+    here = training.SELDOM | _PATIENT
     for replica in body["spec"]["etReplicaSpecs"].values():
         [main] = replica["template"]["spec"]["containers"]
         main["image"] = namespace.ground.image("horovod")
-        main["env"] = [*main.get("env", ()), *seldom]
+        env = {each["name"]: each["value"] for each in main.get("env", ())} | here
+        main["env"] = [{"name": name, "value": value} for name, value in env.items()]
     return body
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 import time
@@ -93,6 +94,11 @@ class Agent:
         """The next line of its output."""
         assert self.process.stdout is not None
         return self.process.stdout.readline()
+
+    def wait_for_output(self) -> None:
+        """Wait until there is some, or it has ended, and leave it unread."""
+        assert self.process.stdout is not None
+        assert select.select([self.process.stdout], [], [], PATIENCE)[0], "it has written nothing"
 
     def kill(self) -> None:
         """Leave nothing behind."""

@@ -53,7 +53,7 @@ class Case:
     pause: float = 0.0
     """For how many seconds nobody reads its output."""
     act: Tell | None = None
-    """What happens once its pod is watched."""
+    """What happens once its pod is watched and it has written something."""
     lease: str = "180"
     """For how many seconds its keeper holds it without a connection."""
     terminate: bool = False
@@ -153,6 +153,7 @@ def _play(case: Case, authority: Authority, folder: Path, setting: str) -> Outco
         threading.Event().wait(case.pause)
         if case.act is not None:
             server.wait_for("watch")
+            agent.wait_for_output()
             case.act(server)
         if case.terminate:
             # Nobody reads its output while it ends, either.

@@ -9,6 +9,7 @@ import pytest
 from tests.apiserver.pods import Pod, pod
 from tests.apiserver.server import ApiServer
 from tests.apiserver.shell import End
+from tests.protocol.rsh.agent import PATIENCE
 from tests.protocol.rsh.cases import CameOf, Case, Tell
 
 HOLDS = "echo ran >> {witness}; printf out; exec sleep 600"
@@ -31,11 +32,12 @@ def becomes(**changes: Any) -> Tell:
 
 
 def loses(**changes: Any) -> Tell:
-    """The same, and the connection ends with the container that it leads to."""
+    """The same, and when that is known the connection ends with the container that it leads to."""
     change = becomes(**changes)
 
     def act(server: ApiServer) -> None:
         change(server)
+        server.world.wait_until_told(PATIENCE)
         server.wait_for_session().end(End.EOF)
 
     return act
