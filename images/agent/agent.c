@@ -18,6 +18,8 @@ static struct {
     enum { CONNECTING, GREETING, TALKING, LEAVING } phase;
     i64 until;               /* CONNECTING, GREETING: no longer; LEAVING: what waits to be written is dropped */
     i64 retry_at;
+    int fd;                  /* GREETING: its connection, */
+    i64 begun, busy_before;  /* since when, and how busy the switchboard had been by then */
     int early_ends;
     i64 ends[ENDS];
     int end_count;
@@ -85,6 +87,9 @@ static void connect_now(i64 now)
     case REACHED:
         connection_begin(fd);
         state.phase = GREETING;
+        state.fd = fd;
+        state.begun = now;
+        state.busy_before = board_busy(fd);
         state.until = now + WELCOME_PATIENCE;
         break;
     case LATER:
@@ -152,14 +157,27 @@ static void lose_connection(i64 now)
         look_for_one(now, 0);
 }
 
+/*
+ * Whether the switchboard had its time and said nothing. It would not help to start another one on a busy machine:
+ * a thousand agents would start a thousand.
+ */
+static bool is_stuck(i64 now)
+{
+    i64 patience = WELCOME_PATIENCE + board_busy(state.fd) - state.busy_before;
+    state.until = state.begun + sooner(patience, WELCOME_LIMIT);
+    return now >= state.until;
+}
+
 static void go_on(i64 now)
 {
     if (state.phase == LEAVING && (outputs_are_drained() || now >= state.until))
         _exit(state.code);
     if (state.phase == CONNECTING && now >= state.retry_at)
         connect_now(now);
-    if ((state.phase == CONNECTING || state.phase == GREETING) && now >= state.until)
-        give_up_with_log(state.phase == CONNECTING ? "it can't be reached" : "it does not answer");
+    if (state.phase == CONNECTING && now >= state.until)
+        give_up_with_log("it can't be reached");
+    else if (state.phase == GREETING && now >= state.until && is_stuck(now))
+        give_up_with_log("it does not answer");
 }
 
 static i64 watch_all(i64 now)

@@ -13,6 +13,11 @@
 #define WELCOME_PATIENCE 30000
 #endif
 
+/* The same, with the time in which it runs, or waits for a processor, as everything on a busy machine does. */
+#ifndef WELCOME_LIMIT
+#define WELCOME_LIMIT 300000
+#endif
+
 /* How long mpirun's daemons may take to notice its end and to clean up, before they get a HUP; tests have others. */
 #ifndef DAEMON_GRACE
 #define DAEMON_GRACE 5000
@@ -160,6 +165,7 @@ const char *problem_text(void);
 enum reached connect_somewhere(int *fd, i64 now);
 bool problem_is_worth_telling(void);
 enum reached connect_privately(int *fd);
+i64 board_busy(int fd);
 bool connect_if_there(int number, int *fd);
 const char *last_log(void);
 

@@ -6,9 +6,12 @@
 #include "agent.h"
 
 #include <sys/file.h>
+#include <sys/mman.h>
 
 /* Another agent holds the lock of a place, or keeps its queue full, for longer than it takes to start a switchboard. */
 enum { PLACE_PATIENCE = WELCOME_PATIENCE / 3 };
+
+enum { NANOSECONDS = 1000000 };
 
 static struct place place;
 static struct text log_path;
@@ -77,15 +80,27 @@ static _Noreturn void become_board(const struct place *place, int socket)
     launch_switchboard(place ? place->path.bytes : "off");
 }
 
+/* The last one that was started, as its parent tells; not known where there is no memory for that. */
+static pid_t *started(void)
+{
+    static pid_t *shared = NULL;
+    if (!shared)
+        shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return shared == MAP_FAILED ? NULL : shared;
+}
+
 /* False and errno: there can be no process. One without a place is private; at a place, agents wait until it runs. */
 static bool board_start(const struct place *place, int socket)
 {
+    pid_t *told = started();
     pid_t child = fork();
     if (child == 0) {
         setsid();
         pid_t board = fork();
         if (board == 0)
             become_board(place, socket);
+        if (told)
+            *told = board;
         _exit(board < 0 ? errno & 255 : 0);
     }
     if (child < 0)
@@ -198,6 +213,22 @@ enum reached connect_privately(int *fd)
     if (!is_started)
         close(*fd);
     return is_started ? REACHED : NOWHERE;
+}
+
+/* For how long the switchboard of a connection has run, or waited for a processor; 0 if that can't be known. */
+i64 board_busy(int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    char times[128], *at = times;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+        return 0;
+    /* Of a private one the agent has made both ends. */
+    pid_t board = peer.pid != getpid() ? peer.pid : started() ? *started() : 0;
+    if (board <= 0 || process_file(board, "/schedstat", times, sizeof times) <= 0)
+        return 0;
+    u64 ran = strtoull(at, &at, 10), waited = strtoull(at, &at, 10);
+    return (i64)((ran + waited) / NANOSECONDS);
 }
 
 /* While a place is busy, one that follows is used if a switchboard listens there already. */

@@ -27,6 +27,13 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One that waits no longer for a switchboard that works."""
+    folder = tmp_path_factory.mktemp("limited")
+    return build.build("agent", folder, ARCHITECTURE, "-DWELCOME_PATIENCE=500", "-DWELCOME_LIMIT=1000")
+
+
+@pytest.fixture(scope="session")
 def patient(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One that gives daemons far more time than a test takes."""
     return build.build("agent", tmp_path_factory.mktemp("patient"), ARCHITECTURE, "-DDAEMON_GRACE=3600000")

@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from tests.unit.agent.board import PRIVATE, SERVE, Ground, Kind, ended, until
 
 AS_ROOT = pytest.mark.usefixtures("root")
 OWN = "; this command gets one of its own\n"
+# More seconds of a processor than an impatient agent waits.
+WORK = 1.0
 
 
 def gets_its_own(ground: Ground, process: subprocess.Popen[bytes]) -> str:
@@ -87,6 +90,20 @@ class TestAPrivateSwitchboard:
 
         assert (code, out, err) == (255, b"", b"mpirt-rsh: no switchboard: it does not answer\n")
 
+    def test_one_that_has_work_is_waited_for(self, ground: Ground, impatient: Path) -> None:
+        ground.private(f"import time\nwhile time.thread_time() < {WORK}: pass\n" + PRIVATE)
+
+        assert ended(ground.start("--direct", "worker-0", "true", program=impatient)) == (77, b"", b"")
+
+    def test_one_that_works_and_never_says_a_word_is_given_up_in_the_end(
+        self, ground: Ground, limited: Path
+    ) -> None:
+        ground.private("import select\nwhile not select.select([agent], [], [], 0)[0]: pass")
+
+        code, out, err = ended(ground.start("--direct", "worker-0", "true", program=limited))
+
+        assert (code, out, err) == (255, b"", b"mpirt-rsh: no switchboard: it does not answer\n")
+
     def test_it_sees_the_end_of_an_agent_that_is_killed(self, ground: Ground) -> None:
         ground.private(
             "import struct\nagent.sendall(frame(1, struct.pack('<II', 1, 1)))\nreceive(agent)\nnote('has it')\n"
@@ -142,6 +159,18 @@ class TestAPrivateSwitchboard:
 
         expected = f"mpirt-rsh: no switchboard: it does not answer; see {board.place}/log"
         assert gets_its_own(board, process) == expected + OWN
+
+    def test_a_switchboard_that_has_work_does_not_lead_to_it(self, board: Ground, impatient: Path) -> None:
+        process = board.start(program=impatient)
+        connection = board.accept()
+        end = time.thread_time() + WORK
+        while time.thread_time() < end:
+            pass
+
+        connection.begin(keep=b"")
+        connection.send(Kind.FINISH, b"\7")
+
+        assert ended(process) == (7, b"", b"")
 
     def test_a_full_backlog_leads_to_it_in_the_end(self, ground: Ground, impatient: Path) -> None:
         ground.place.mkdir(mode=0o700)
