@@ -20,10 +20,10 @@ from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
 from testbed.ground import Ground
 from testbed.kube.wait import until
 from testbed.plane.plane import Plane
-from tests.api.apiproxy import Where, Write
+from tests.api.apiproxy import Write
 from tests.api.beds import COMES_WITHIN, Bed, FreeBeds, beds, made_twice
 from tests.api.controllers import job_name
-from tests.api.crashes import asked_kills, kill_parameters
+from tests.api.crashes import asked_kills, in_order, is_report, kill_parameters
 from tests.api.recorder import Recorder, Told, is_worker, recording
 from tests.api.scale_changes import CHANGES, IN_PEACE_ONLY, Change, place, words
 from tests.api.states import SETTLES_WITHIN, State, lasting_difference, made_again, state
@@ -87,7 +87,7 @@ class Course:
             )
             peace.set_result(self._state())
             return
-        hold = self.bed.proxy.hold(Where.AFTER, lambda write: self._is(write, target))
+        hold = self.bed.hold_to_kill(lambda write: self._is(write, target))
         self.change.ask(self.job)
         self.bed.kill_at(hold)
         self._rest(*self.change.hosts)
@@ -235,10 +235,31 @@ def test_a_change_is_these_writes_and_ends_as_it_was_asked_for(courses: Courses,
     assert job.hosts() == [f"{name}:1" for name in workers]
     assert {scaler["status"]["phase"] for scaler in course.scalers()} <= {"ScaleSucceeded"}
     done, expected = course.writes(), change.writes
-    assert [write for write in done if not _follows(write)] == [write for write in expected if not _follows(write)]
+    assert in_order(_without_followers(done)) == in_order(_without_followers(expected))
+    assert _too_early(done, expected) == []
     assert {write: _seen_by(write, done) for write in done if _follows(write)} == {
         write: _seen_by(write, expected) for write in expected if _follows(write)
     }
+
+
+def _without_followers(writes: Sequence[str]) -> list[str]:
+    return [write for write in writes if not _follows(write)]
+
+
+def _too_early(done: Sequence[str], expected: Sequence[str]) -> list[str]:
+    """
+    The changes that came before a report that has to precede them.
+
+    A plan that has taken two seconds reports before its last changes, and never after them: what it may change is
+    written to the status first.
+    """
+    changes = [write for write in expected if not _follows(write) and not is_report(write)]
+    return [write for write in changes if not _reported(write, expected) <= _reported(write, done)]
+
+
+def _reported(write: str, writes: Sequence[str]) -> set[str]:
+    """The reports before this write."""
+    return set(filter(is_report, writes[: writes.index(write)]))
 
 
 def _follows(write: str) -> bool:
