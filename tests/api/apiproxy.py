@@ -71,6 +71,8 @@ class Write:
     body: bytes = field(repr=False)
     code: int = 0
     """What the API server answered; 0 before that."""
+    is_left: bool = False
+    """Whether its sender had hung up when the answer came."""
 
     @cached_property
     def path(self) -> str:
@@ -123,17 +125,32 @@ class Where(Enum):
 class Hold:
     """Writes that are held up until it is released: those that a rule is true of."""
 
-    def __init__(self, where: Where, rule: Callable[[Write], bool], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        where: Where,
+        rule: Callable[[Write], bool],
+        loop: asyncio.AbstractEventLoop,
+        on_first: Callable[[Write], object] | None,
+    ) -> None:
         self.where = where
+        self.first: Write | None = None
+        """The first of them, once it has come."""
         self._loop = loop
         self._rule = rule
+        self._on_first = on_first
         self._standing: Write | None = None
         self._happened = threading.Event()
         self._released = asyncio.Event()
 
     def wants(self, write: Write) -> bool:
         """Whether it is one of them, which is asked once for each write."""
-        return not self._released.is_set() and self._rule(write)
+        if self._released.is_set() or not self._rule(write):
+            return False
+        if self.first is None:
+            self.first = write
+            if self._on_first is not None:
+                self._on_first(write)
+        return True
 
     def wait(self, within: float) -> Write:
         """The last one that stands where it is held up, once there is one."""
@@ -175,9 +192,11 @@ class ApiProxy:
 
     # -- what a test says and asks -------------------------------------------------------------------------------
 
-    def hold(self, where: Where, rule: Callable[[Write], bool]) -> Hold:
-        """Hold up the writes that the rule is true of, from now on."""
-        made = Hold(where, rule, self._loop)
+    def hold(
+        self, where: Where, rule: Callable[[Write], bool], *, on_first: Callable[[Write], object] | None = None
+    ) -> Hold:
+        """Hold up the writes that the rule is true of, from now on. `on_first` is called as soon as one comes."""
+        made = Hold(where, rule, self._loop, on_first)
         self._holds.append(made)
         return made
 
@@ -314,7 +333,7 @@ class _Link:
         while piece := await server.read(_PIECE):
             if (write := self._waiting) is not None:
                 # A connection carries one request at a time, so this is the beginning of its answer.
-                write.code = int(piece.split(b" ", 2)[1])
+                write.code, write.is_left = int(piece.split(b" ", 2)[1]), self._is_left
                 self._waiting = None
                 if await self._stand(Where.AFTER, write) and (server.at_eof() or server.exception() is not None):
                     # Who gave the answer is no more, and what was kept back of it is lost.

@@ -7,7 +7,7 @@ SIGKILL: it has changed the cluster, and nobody knows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -74,8 +74,13 @@ def words(write: Write) -> str:
 def in_order(life: Iterable[str]) -> tuple[list[str], list[str]]:
     """The changes of a life and its reports (events and status), each in their order: how they mix is free."""
     writes = list(life)
-    reports = [write for write in writes if kind_of(write) in ("POST events", "PATCH mpijobs/status")]
-    return [write for write in writes if write not in reports], reports
+    return [write for write in writes if not is_report(write)], list(filter(is_report, writes))
+
+
+def is_report(write: str) -> bool:
+    """Whether it changes nothing, but reports what has happened: it is an event, or a status."""
+    kind = kind_of(write)
+    return kind == "POST events" or kind.endswith("/status")
 
 
 @dataclass(frozen=True)
@@ -190,7 +195,12 @@ def start(bed: Bed, peace: Peace, name: str, *, all_is_told: bool = True) -> Cou
 
 def hold_up(bed: Bed, name: str, where: Where, target: str) -> Hold:
     """Hold up a write for the job of that name."""
-    return bed.proxy.hold(where, lambda write: name in write.name and words(write) == target)
+    return bed.proxy.hold(where, is_write(name, target))
+
+
+def is_write(name: str, target: str) -> Callable[[Write], bool]:
+    """The rule for a write, in the words of LIFE, for the job of that name."""
+    return lambda write: name in write.name and words(write) == target
 
 
 def live_in_peace(bed: Bed, peace: Peace) -> Course:
@@ -203,7 +213,7 @@ def live_in_peace(bed: Bed, peace: Peace) -> Course:
 def live_disturbed(bed: Bed, peace: Peace, target: str) -> Course:
     """A life in which the controller is killed at a write, wherever in it that comes."""
     name = job_name("crash")
-    hold = hold_up(bed, name, Where.AFTER, target)
+    hold = bed.hold_to_kill(is_write(name, target))
     course = start(bed, peace, name)
     with ThreadPoolExecutor(1) as aside:
         killed = aside.submit(bed.kill_at, hold)

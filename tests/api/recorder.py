@@ -16,12 +16,15 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from testbed.kube.errors import ClusterError
+from testbed.kube.wait import Stopwatch
 from tests.api.straight import Straight
 from tests.support.trainings import GROUP
 
 Body = dict[str, Any]
 Answer = TypeVar("Answer")
 
+# How often it is asked how long somebody has been waiting.
+_LOOKS_EVERY = 1.0
 _WATCHED = (("/api/v1", "pods"), (GROUP, "trainingjobs"), (GROUP, "scaleins"), (GROUP, "scaleouts"))
 
 
@@ -84,16 +87,18 @@ class Recorder:
         what: str,
         instead: Callable[[], object],
     ) -> Answer:
-        """Wait until the answer is true; it is asked when something of the job has changed."""
+        """Wait until the answer is true; it is asked when something of the job has changed, and now and then."""
         changed, answers = self._changed[job], list[Answer]()
 
         def is_so() -> bool:
             answers[:] = [question()]
             return bool(answers[0])
 
+        watch = Stopwatch()
         with changed:
-            if not changed.wait_for(is_so, within):
-                raise ClusterError(f"waited {within:g} s for {what}; there is {instead()}")
+            while not changed.wait_for(is_so, _LOOKS_EVERY):
+                if watch.seconds() > within:
+                    raise ClusterError(f"waited {within:g} s for {what}; there is {instead()}")
         return answers[0]
 
     def read(self, lines: Iterable[bytes]) -> None:

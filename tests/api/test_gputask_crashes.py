@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.apiproxy import Where, Write
+from tests.api.apiproxy import Write
 from tests.api.beds import Bed, FreeBeds, beds
 from tests.api.controllers import job_name
 from tests.api.crashes import asked_kills, kill_parameters
@@ -127,7 +127,7 @@ def live(free: FreeBeds, target: str) -> Course:
         def is_it(write: Write) -> bool:
             return name in write.name and words([*done(bed.writes_for(name)), write])[-1] == target
 
-        hold = bed.proxy.hold(Where.AFTER, is_it)
+        hold = bed.hold_to_kill(is_it)
         try:
             killed = aside.submit(bed.kill_at, hold) if target != PEACE else None
             course = see_through(bed, name)

@@ -33,6 +33,9 @@ from tests.promises import promise
 from tests.support import sizes
 from tests.support.trainings import GROUP, PLURALS, Body, scaler, training_job
 
+# All jobs live before the first test, and each wait has its own limit.
+pytestmark = pytest.mark.timeout(1800)
+
 # Several times what the longest way takes: workers that died are replaced after a while, which grows.
 WITHIN = 300.0
 OVER = ("ScaleSucceeded", "ScaleFailed")
@@ -114,6 +117,11 @@ class Requesters:
             asked = self._ask(kind, f"{self.job}-{number}")
             if asked and self.chance.random() < _WAITS:
                 self._wait(partial(self._is_through, *asked), f"an outcome of {asked[1]}")
+        # One change is made after the other, and each of them has its time.
+        self._wait(self._is_told, "news of the last writes")
+        for one in self.scalers():
+            kind, name = one["kind"], one["metadata"]["name"]
+            self._wait(partial(self._is_through_or_gone, kind, name), f"an outcome of {name}")
         # Before the last writes are received, all may look settled.
         self._wait(lambda: self._is_told() and self.is_settled(), "the end of all changes")
 
@@ -226,6 +234,10 @@ class Requesters:
 
     def _is_through(self, kind: str, name: str) -> bool:
         return is_over(self.api.recorder.now(kind, name))
+
+    def _is_through_or_gone(self, kind: str, name: str) -> bool:
+        body = self.api.recorder.now(kind, name)
+        return body is None or is_over(body)
 
     def _wait(self, question: Callable[[], bool], what: str) -> None:
         self.api.recorder.wait(
