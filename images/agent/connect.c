@@ -11,7 +11,7 @@
 /* Another agent holds the lock of a place, or keeps its queue full, for longer than it takes to start a switchboard. */
 enum { PLACE_PATIENCE = WELCOME_PATIENCE / 3 };
 
-enum { NANOSECONDS = 1000000 };
+enum { NS_PER_MS = 1000000 };
 
 static struct place place;
 static struct text log_path;
@@ -228,7 +228,7 @@ i64 board_busy(int fd)
     if (board <= 0 || process_file(board, "/schedstat", times, sizeof times) <= 0)
         return 0;
     u64 ran = strtoull(at, &at, 10), waited = strtoull(at, &at, 10);
-    return (i64)((ran + waited) / NANOSECONDS);
+    return (i64)((ran + waited) / NS_PER_MS);
 }
 
 /* While a place is busy, one that follows is used if a switchboard listens there already. */

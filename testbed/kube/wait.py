@@ -92,6 +92,19 @@ def until(
     return answer
 
 
+def woken(wait: Callable[[float], bool], *, within: float) -> bool:
+    """
+    Wait for what others report, at most `within` seconds of a stopwatch. Return whether it has come.
+
+    `wait` waits for it for so many seconds by the clock, and says the same.
+    """
+    watch = Stopwatch()
+    while not wait(_LONGEST_STEP):
+        if watch.seconds() > within:
+            return False
+    return True
+
+
 def _pause(*, waited: float, question: float) -> float:
     patient = min(waited * _PAUSE_PER_SECOND, _PATIENT_STEP)
     return min(max(_STEP, patient, question * _PAUSE_PER_QUESTION), _LONGEST_STEP)

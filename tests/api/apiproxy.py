@@ -23,7 +23,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from testbed.kube.commandlines import Site
-from testbed.kube.wait import Stopwatch
+from testbed.kube.wait import woken
 from tests.apiserver import frames
 from tests.apiserver.channel import NORMAL, STATUS, STDOUT, V4, as_go_writes_it, exit_status, switching
 from tests.apiserver.connection import Request
@@ -31,7 +31,6 @@ from tests.apiserver.frames import frame, message
 
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _ENDS_WITHIN = 10.0
-_LOOKS_EVERY = 1.0
 _PIECE = 1 << 16
 _UPGRADE = "websocket"
 
@@ -125,39 +124,22 @@ class Where(Enum):
 class Hold:
     """Writes that are held up until it is released: those that a rule is true of."""
 
-    def __init__(
-        self,
-        where: Where,
-        rule: Callable[[Write], bool],
-        loop: asyncio.AbstractEventLoop,
-        on_first: Callable[[Write], object] | None,
-    ) -> None:
+    def __init__(self, where: Where, rule: Callable[[Write], bool], loop: asyncio.AbstractEventLoop) -> None:
         self.where = where
-        self.first: Write | None = None
-        """The first of them, once it has come."""
         self._loop = loop
         self._rule = rule
-        self._on_first = on_first
         self._standing: Write | None = None
         self._happened = threading.Event()
         self._released = asyncio.Event()
 
     def wants(self, write: Write) -> bool:
         """Whether it is one of them, which is asked once for each write."""
-        if self._released.is_set() or not self._rule(write):
-            return False
-        if self.first is None:
-            self.first = write
-            if self._on_first is not None:
-                self._on_first(write)
-        return True
+        return not self._released.is_set() and self._rule(write)
 
     def wait(self, within: float) -> Write:
         """The last one that stands where it is held up, once there is one."""
-        watch = Stopwatch()
-        while not self._happened.wait(_LOOKS_EVERY):
-            if watch.seconds() > within:
-                raise TimeoutError(f"no write was held up within {within:g} s")
+        if not woken(self._happened.wait, within=within):
+            raise TimeoutError(f"no write was held up within {within:g} s")
         assert self._standing is not None
         return self._standing
 
@@ -192,11 +174,9 @@ class ApiProxy:
 
     # -- what a test says and asks -------------------------------------------------------------------------------
 
-    def hold(
-        self, where: Where, rule: Callable[[Write], bool], *, on_first: Callable[[Write], object] | None = None
-    ) -> Hold:
-        """Hold up the writes that the rule is true of, from now on. `on_first` is called as soon as one comes."""
-        made = Hold(where, rule, self._loop, on_first)
+    def hold(self, where: Where, rule: Callable[[Write], bool]) -> Hold:
+        """Hold up the writes that the rule is true of, from now on."""
+        made = Hold(where, rule, self._loop)
         self._holds.append(made)
         return made
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -41,22 +40,23 @@ class Bed:
         """
         Hold up the answers to the writes that the rule is true of, for kill_at().
 
-        The first one stops the controller that sends it: who is stopped does not give a write up, however long the
-        answer takes.
+        A controller that sends one is stopped: so it does not give the write up, however long the answer takes.
         """
-        return self.proxy.hold(Where.AFTER, rule, on_first=self._stop)
+
+        def stops(write: Write) -> bool:
+            if is_one := rule(write):
+                self.controller.replica(write.sender).process.freeze()
+            return is_one
+
+        return self.proxy.hold(Where.AFTER, stops)
 
     def kill_at(self, hold: Hold) -> None:
         """Kill the controller when its write is held up, and let the write go on its way."""
-        hold.wait(COMES_WITHIN)
-        write = hold.first
-        assert write is not None
-        self.controller.replica(write.sender).process.kill()
-        hold.release()
+        write = hold.wait(COMES_WITHIN)
         assert not write.is_left, "the controller had given the write up before it was stopped"
-
-    def _stop(self, write: Write) -> None:
-        self.controller.replica(write.sender).process.process.send_signal(signal.SIGSTOP)
+        # Nobody reads its answer any more. The next controller, which may send the same, is not to be stopped.
+        hold.release()
+        self.controller.replica(write.sender).process.kill()
 
 
 @contextmanager

@@ -13,18 +13,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from testbed.kube.errors import ClusterError
-from testbed.kube.wait import Stopwatch
+from testbed.kube.wait import woken
 from tests.api.straight import Straight
 from tests.support.trainings import GROUP
 
 Body = dict[str, Any]
 Answer = TypeVar("Answer")
 
-# How often it is asked how long somebody has been waiting.
-_LOOKS_EVERY = 1.0
 _WATCHED = (("/api/v1", "pods"), (GROUP, "trainingjobs"), (GROUP, "scaleins"), (GROUP, "scaleouts"))
 
 
@@ -94,11 +93,9 @@ class Recorder:
             answers[:] = [question()]
             return bool(answers[0])
 
-        watch = Stopwatch()
         with changed:
-            while not changed.wait_for(is_so, _LOOKS_EVERY):
-                if watch.seconds() > within:
-                    raise ClusterError(f"waited {within:g} s for {what}; there is {instead()}")
+            if not woken(partial(changed.wait_for, is_so), within=within):
+                raise ClusterError(f"waited {within:g} s for {what}; there is {instead()}")
         return answers[0]
 
     def read(self, lines: Iterable[bytes]) -> None:

@@ -85,7 +85,7 @@ def pods(job: MpiJob) -> list[dict[str, Any]]:
     return [*job.pods("launcher"), *job.pods("worker")]
 
 
-# Of the full tier's four hundred jobs half take their turns.
+# In the full tier 200 jobs run ten at a time.
 @pytest.mark.timeout(2400)
 @promise("Never more jobs run than a Kueue quota allows, and all come to their ends.", of="neighbours")
 def test_never_more_jobs_run_than_the_quota_allows_and_all_end(bed: Bed) -> None:

@@ -39,7 +39,7 @@ def wait_for_workers(job: Training, *numbers: int) -> None:
 def test_a_job_that_is_suspended_while_its_workers_are_created_gets_no_more_of_them(bed: Bed) -> None:
     large = Training(bed.namespace, job_name("large"))
     late = {large.worker(number) for number in range(10, 200)}
-    # Whoever gives up waiting for the answer asks for the same worker again, however long the suspension takes.
+    # A controller that gives up waiting asks for the same worker again, however long the suspension takes.
     hold = bed.proxy.hold(Where.BEFORE, lambda write: write.kind == "pods" and write.name in late)
     trainings.submit(bed.namespace, large.name, replicas=200, most=200)
     hold.wait(WITHIN)

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 # By itself it gives its ranks 30 s to start, and each of them as long to find the others: not enough where other
 # tests keep the processors busy.
-_PATIENCE = ("--start-timeout", "200", "--gloo-timeout-seconds", "200")
-COMMAND = ("horovodrun", *_PATIENCE, "-np", "2", "-H", "worker-0:1,worker-1:1", "python3", "-c")
+START_SECONDS = "200"
+PATIENT = ("--start-timeout", START_SECONDS, "--gloo-timeout-seconds", START_SECONDS)
+COMMAND = ("horovodrun", *PATIENT, "-np", "2", "-H", "worker-0:1,worker-1:1", "python3", "-c")
 
 ALLREDUCE = """
 import horovod.torch as hvd, socket, torch

@@ -17,6 +17,7 @@ from testbed.kube.errors import ClusterError
 from testbed.kube.wait import until
 from tests.e2e import files, kubectl_agent
 from tests.e2e.elastic import training
+from tests.e2e.horovod import PATIENT
 from tests.e2e.rsh import launcher
 
 ENOUGH = "/tmp/enough"
@@ -52,9 +53,6 @@ if "elastic" in sys.argv:
 else:
     train(Plain())
 """
-
-# 30 s to start, and as long to find the others, is not enough beside other jobs.
-_PATIENCE = ("--start-timeout", "200", "--gloo-timeout-seconds", "200")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,7 @@ KINDS = (
         "horovodrun",
         "horovod",
         2,
-        ("horovodrun", *_PATIENCE, "-np", "2", "-H", "worker-0:1,worker-1:1", "python3", "-c", _TRAINING),
+        ("horovodrun", *PATIENT, "-np", "2", "-H", "worker-0:1,worker-1:1", "python3", "-c", _TRAINING),
         "OMPI_MCA_plm_rsh_agent",
         training.SELDOM,
     ),
@@ -114,7 +112,7 @@ KINDS = (
         "horovod",
         2,
         (
-            *("horovodrun", *_PATIENCE, "-np", "2", "--min-np", "2"),
+            *("horovodrun", *PATIENT, "-np", "2", "--min-np", "2"),
             *("--host-discovery-script", "mpirt-discover", "python3", "-c", _TRAINING, "elastic"),
         ),
         "OMPI_MCA_plm_rsh_agent",

@@ -15,6 +15,7 @@ import yaml
 
 from testbed.ground import Namespace
 from testbed.kube.paths import PROJECT
+from tests.e2e import horovod
 from tests.e2e.elastic import training
 from tests.e2e.elastic.training import Training
 from tests.e2e.training import lastwords
@@ -24,7 +25,7 @@ _EXAMPLE = PROJECT / "examples" / "training-job"
 _TRAIN = PROJECT / "examples" / "horovod-elastic" / "train.py"
 _ENDS_WITHIN = 120.0
 # Here no worker is lost, and a busy machine may take long to start one for which the others wait.
-_PATIENT = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "200"}
+_PATIENT = {"HOROVOD_GLOO_TIMEOUT_SECONDS": horovod.START_SECONDS}
 
 
 class Job(trainings.Training):
