@@ -6,11 +6,14 @@ Owns: which launcher wants which. Three need them: the switchboard, which refuse
 
 Every daemon is to be started by the launcher itself (workers can't start any), and to keep the session that
 started it (else nobody sees it die); then as many sessions must be allowed at a time as there are daemons.
+
+And no rank is to be bound to a processor: the daemon of each pod counts from the first one of the node, so ranks of
+two pods would share it while others idle. Hydra of MPICH binds none by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 # {daemons} is how many are started.
 OPEN_MPI_4: Mapping[str, str] = {
@@ -25,17 +28,35 @@ PRRTE: Mapping[str, str] = {
     "PRTE_MCA_plm_ssh_num_concurrent": "{daemons}",
 }
 
+_PLACING_WORDS = ("pe=", "pe-list", "rankfile", "rank_file", "cpus-per-", "i_mpi_pin")
 
-def open_mpi_4(agent: str, daemons: int, *, hostfile: str = "", slots: int = 0) -> dict[str, str]:
-    """Open MPI 4; horovodrun, too, if the agent is /etc/mpi/kubexec.sh."""
+
+def places_ranks(words: Iterable[str]) -> bool:
+    """
+    Whether one of a launcher's words, or of its variables, says which processors its ranks get.
+
+    Open MPI 5 refuses most of these words beside a policy of none, and Open MPI 4 ignores them then. --bind-to is
+    none of them: it overrides the variable by itself.
+    """
+    return any(sign in word.lower() for word in words for sign in _PLACING_WORDS)
+
+
+def open_mpi_4(
+    agent: str, daemons: int, *, hostfile: str = "", slots: int = 0, binds: bool = False
+) -> dict[str, str]:
+    """Open MPI 4; horovodrun, too, if the agent is /etc/mpi/kubexec.sh. With `binds`, ranks are bound as it likes."""
     hosts = _hosts("OMPI_MCA_orte", hostfile, slots)
-    return {"OMPI_MCA_plm_rsh_agent": agent, **_counted(OPEN_MPI_4, daemons), **hosts}
+    binding = {} if binds else {"OMPI_MCA_hwloc_base_binding_policy": "none"}
+    return {"OMPI_MCA_plm_rsh_agent": agent, **_counted(OPEN_MPI_4, daemons), **binding, **hosts}
 
 
-def open_mpi_5(agent: str, daemons: int, *, hostfile: str = "", slots: int = 0) -> dict[str, str]:
-    """Open MPI 5."""
+def open_mpi_5(
+    agent: str, daemons: int, *, hostfile: str = "", slots: int = 0, binds: bool = False
+) -> dict[str, str]:
+    """Open MPI 5. With `binds`, ranks are bound as it likes."""
     hosts = _hosts("PRTE_MCA_prte", hostfile, slots)
-    return {"PRTE_MCA_plm_ssh_agent": agent, **_counted(PRRTE, daemons), **hosts}
+    binding = {} if binds else {"PRTE_MCA_hwloc_default_binding_policy": "none"}
+    return {"PRTE_MCA_plm_ssh_agent": agent, **_counted(PRRTE, daemons), **binding, **hosts}
 
 
 def mpich(agent: str, *, hostfile: str = "") -> dict[str, str]:
@@ -44,13 +65,19 @@ def mpich(agent: str, *, hostfile: str = "") -> dict[str, str]:
     return {"HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": agent, **hosts}
 
 
-def intel(agent: str, *, hostfile: str = "", slots: int = 0) -> dict[str, str]:
-    """Intel MPI's Hydra. From some number of hosts on it would have workers start others; 0 is no such tree."""
+def intel(agent: str, *, hostfile: str = "", slots: int = 0, binds: bool = False) -> dict[str, str]:
+    """
+    Intel MPI's Hydra. With `binds`, ranks are bound as it likes.
+
+    From some number of hosts on it would have workers start others; 0 is no such tree.
+    """
     hosts = {"I_MPI_HYDRA_HOST_FILE": hostfile, "I_MPI_PERHOST": str(slots)} if hostfile else {}
+    binding = {} if binds else {"I_MPI_PIN": "0"}
     return {
         "I_MPI_HYDRA_BOOTSTRAP": "rsh",
         "I_MPI_HYDRA_BOOTSTRAP_EXEC": agent,
         "I_MPI_HYDRA_BRANCH_COUNT": "0",
+        **binding,
         **hosts,
     }
 

@@ -74,6 +74,10 @@ LOG_VARIABLE = "MPIRT_LOG"
 # Which container of a worker runs the commands.
 CONTAINER_VARIABLE = "MPIRT_CONTAINER"
 
+# How many threads a rank's share of its container's CPUs is for. A command in the container gets it as OMP_NUM_THREADS,
+# unless that is set: images/common/process.c.
+THREADS_VARIABLE = "MPIRT_THREADS"
+
 # The shell in the pod that gets the command, by its path.
 SHELL_VARIABLE = "MPIRT_SHELL"
 

@@ -129,6 +129,7 @@ _Noreturn void init_run(char **words)
     signal(SIGCHLD, SIG_DFL);
     /* Where containers of a pod share their processes, the first one is another. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
+    limit_threads();
     start(words);
     int code = see_through();
     if (code == 0)

@@ -44,6 +44,7 @@ enum { PAGE = 4096 };
 
 void open_what_is_closed(void);
 void close_descriptors(int first);
+void limit_threads(void);
 void signals_default(void);
 void memory_give_back(void *from, size_t length);
 bool is_passing(int error);

@@ -43,6 +43,14 @@ void signals_default(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* Libraries would start a thread for each processor of the node. Whoever has set their variable knows better. */
+void limit_threads(void)
+{
+    const char *threads = getenv("MPIRT_THREADS");
+    if (threads)
+        setenv("OMP_NUM_THREADS", threads, 0);
+}
+
 /* Whole pages of the kernel only: it would round a length up, beyond the buffer. */
 void memory_give_back(void *from, size_t length)
 {

@@ -54,6 +54,7 @@ static bool is_set(const char *variable, size_t set)
 static bool add_own_environment(size_t set)
 {
     size_t count = set;
+    limit_threads();
     for (char **given = environ; *given; given++) {
         if (is_set(*given, set))
             continue;

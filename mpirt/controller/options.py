@@ -20,6 +20,7 @@ from mpirt.errors import SpecError, UsageError
 
 _PORTS = range(65536)
 _ALL, _CLAIMED = "all", "claimed"
+_SHARED, _EXCLUSIVE = "shared", "exclusive"
 
 _EPILOG = """\
 Examples:
@@ -91,6 +92,7 @@ def read_options(words: Sequence[str], environment: Mapping[str, str]) -> Option
             gpu_resource=found.gpu_resource,
             gang=found.gang_scheduling,
             only_claimed=found.jobs == _CLAIMED,
+            exclusive_cpus=found.guaranteed_cpus == _EXCLUSIVE,
         )
         terms = Terms(found.lease_duration, found.lease_renew_deadline, found.lease_retry)
     except SpecError as error:
@@ -147,6 +149,10 @@ def _options(environment: Mapping[str, str]) -> list[_Option]:
         "start each job's pods together or not at all, by Volcano (volcano) or by the scheduler of that "
         "name with the coscheduling plugin (none)"
     )
+    cpus = (
+        "exclusive: the nodes give whole CPUs to containers of Guaranteed pods (kubelet's CPU manager policy "
+        "static), so the MPI may bind ranks there (shared)"
+    )
     label = f"node label with the GPU model, for GPUTasks ({own.gpu_label}); for example nvidia.com/gpu.product"
     resource = f"resource that their GPUs are ({own.gpu_resource}); for example nvidia.com/gpu"
     duration = f"seconds after which others may take a lease that was not renewed ({terms.duration})"
@@ -158,6 +164,7 @@ def _options(environment: Mapping[str, str]) -> list[_Option]:
         _Option("cluster-domain", "DOMAIN", "cluster.local", "DNS domain of the cluster (cluster.local)"),
         _Option("jobs", None, _ALL, jobs, (_ALL, _CLAIMED)),
         _Option("gang-scheduling", "NAME", "", gangs),
+        _Option("guaranteed-cpus", None, _SHARED, cpus, (_SHARED, _EXCLUSIVE)),
         _Option("gpu-label", "KEY", own.gpu_label, label),
         _Option("gpu-resource", "NAME", own.gpu_resource, resource),
         _Option("namespace", "NAME", "", "watch only this namespace (all)"),

@@ -12,7 +12,7 @@ from typing import Any
 
 from mpirt import launchenv, names
 from mpirt.controller.manifests import config_map as config
-from mpirt.controller.manifests import pods
+from mpirt.controller.manifests import pods, processors
 from mpirt.controller.manifests.supporting import account_name, head, search_domain
 from mpirt.controller.model import kinds, quantities
 from mpirt.controller.model.objectnames import (
@@ -117,7 +117,8 @@ def _search(spec: JobSpec, settings: Settings) -> dict[str, Any]:
 
 def _main(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     mounts = [*config.mounts(spec), *_runtime_mount(settings)]
-    container = pods.extended(pods.main_container(spec.launcher.template), env=environment(spec), mounts=mounts)
+    env = environment(spec, settings)
+    container = pods.extended(pods.main_container(spec.launcher.template), env=env, mounts=mounts)
     return {
         **container,
         **_under_init(spec, settings, container),
@@ -134,7 +135,7 @@ def _under_init(spec: JobSpec, settings: Settings, container: Mapping[str, Any])
     return {"command": [f"{names.RUNTIME_PATH}/bin/{names.INIT}", *command]}
 
 
-def environment(spec: JobSpec) -> dict[str, str]:
+def environment(spec: JobSpec, settings: Settings) -> dict[str, str]:
     """Return the launcher's environment variables."""
     return {
         names.KUBEFLOW_ROLE_VARIABLE: names.LAUNCHER,
@@ -144,8 +145,8 @@ def environment(spec: JobSpec) -> dict[str, str]:
         # Not the job's name: a later job may have the same one.
         names.FENCE_VARIABLE: spec.owner.uid,
         **({names.ACCOUNT_VARIABLE: _message_path(spec)} if spec.needs_every_worker else {}),
-        **_mpi(spec),
-        **({} if spec.launcher.works_too else _NO_GPU),
+        **_mpi(spec, binds=processors.may_bind(spec, settings)),
+        **(_of_ranks(spec) if spec.launcher.works_too else _NO_GPU),
     }
 
 
@@ -154,17 +155,21 @@ def _message_path(spec: JobSpec) -> str:
     return str(given or _MESSAGE_PATH)
 
 
-def _mpi(spec: JobSpec) -> Mapping[str, str]:
+def _of_ranks(spec: JobSpec) -> dict[str, str]:
+    return processors.threads(pods.main_container(spec.launcher.template), spec.slots)
+
+
+def _mpi(spec: JobSpec, *, binds: bool) -> Mapping[str, str]:
     agent, hostfile = names.KUBEXEC_PATH, config.hostfile_path(spec)
     match spec.implementation:
         case Implementation.OPEN_MPI:
             # The version, 4 or 5, is not known; each ignores the variables of the other.
             return {
-                **launchenv.open_mpi_4(agent, _MOST_DAEMONS, hostfile=hostfile, slots=spec.slots),
-                **launchenv.open_mpi_5(agent, _MOST_DAEMONS, hostfile=hostfile, slots=spec.slots),
+                **launchenv.open_mpi_4(agent, _MOST_DAEMONS, hostfile=hostfile, slots=spec.slots, binds=binds),
+                **launchenv.open_mpi_5(agent, _MOST_DAEMONS, hostfile=hostfile, slots=spec.slots, binds=binds),
             }
         case Implementation.INTEL:
-            return launchenv.intel(agent, hostfile=hostfile, slots=spec.slots)
+            return launchenv.intel(agent, hostfile=hostfile, slots=spec.slots, binds=binds)
         case _:
             return launchenv.mpich(agent, hostfile=hostfile)
 

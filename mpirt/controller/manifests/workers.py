@@ -12,7 +12,7 @@ from typing import Any
 
 from mpirt import names
 from mpirt.controller.manifests import config_map as config
-from mpirt.controller.manifests import pods
+from mpirt.controller.manifests import pods, processors
 from mpirt.controller.manifests.sshd import idle_command, unanswered_probes
 from mpirt.controller.manifests.supporting import head, owner_reference, search_domain
 from mpirt.controller.model import kinds
@@ -88,7 +88,10 @@ def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     group_labels, group_annotations, scheduler = pods.membership(spec, template, settings)
     main = pods.extended(
         _waiting(template),
-        env={names.KUBEFLOW_ROLE_VARIABLE: names.WORKER},
+        env={
+            names.KUBEFLOW_ROLE_VARIABLE: names.WORKER,
+            **processors.threads(pods.main_container(template), spec.slots),
+        },
         mounts=[{"name": config.CONFIG_VOLUME, "mountPath": names.MPI_FOLDER}],
     )
     pod = {

@@ -28,20 +28,8 @@ def is_quantity(text: str) -> bool:
     return _FORM.fullmatch(text) is not None
 
 
-def total(quantities: Iterable[str]) -> str:
-    """Return the sum; it has the form of the first quantity that isn't zero."""
-    found = [(_value(one), _is_binary(one)) for one in quantities]
-    kept = _cut(sum((value for value, _ in found), Decimal(0))).quantize(_SMALLEST, ROUND_CEILING, _EXACT)
-    binary = next((is_binary for value, is_binary in found if value), False)
-    return _in_binary(kept) if binary and abs(kept) >= _KIBI else _in_decimal(kept)
-
-
-def greatest(quantities: Iterable[str]) -> str:
-    """Return the greatest of them, of which there is at least one."""
-    return total([max(quantities, key=_value)])
-
-
-def _value(text: str) -> Decimal:
+def amount(text: str) -> Decimal:
+    """Return the number that a quantity stands for. Raises ValueError."""
     found = _FORM.fullmatch(text)
     if found is None:
         raise ValueError(f"not a quantity: {text!r}")
@@ -50,6 +38,19 @@ def _value(text: str) -> Decimal:
         return _cut(number * Decimal(_KIBI) ** _BINARY[suffix])
     exponent = Decimal(_DECIMAL[suffix] if suffix in _DECIMAL else suffix[1:])
     return _cut(number.scaleb(max(-_MOST_ZEROS, min(exponent, _MOST_ZEROS))))
+
+
+def total(quantities: Iterable[str]) -> str:
+    """Return the sum; it has the form of the first quantity that isn't zero."""
+    found = [(amount(one), _is_binary(one)) for one in quantities]
+    kept = _cut(sum((value for value, _ in found), Decimal(0))).quantize(_SMALLEST, ROUND_CEILING, _EXACT)
+    binary = next((is_binary for value, is_binary in found if value), False)
+    return _in_binary(kept) if binary and abs(kept) >= _KIBI else _in_decimal(kept)
+
+
+def greatest(quantities: Iterable[str]) -> str:
+    """Return the greatest of them, of which there is at least one."""
+    return total([max(quantities, key=amount)])
 
 
 def _cut(value: Decimal) -> Decimal:

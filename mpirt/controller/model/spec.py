@@ -288,6 +288,8 @@ class Settings:
     """The resource that a GPUTask's GPUs are, in its pod's limits."""
     only_claimed: bool = False
     """Whether jobs that do not name this controller as their manager are left to others."""
+    exclusive_cpus: bool = False
+    """Whether nodes give containers of Guaranteed pods whole CPUs that no other container may use."""
     gang: str = ""
     """The gang scheduler of all jobs: volcano, or the name of one with the coscheduling plugin; empty: none."""
 

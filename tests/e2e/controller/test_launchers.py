@@ -22,6 +22,9 @@ from tests.support.mpi_operator_examples import example
 
 ROOT = "--allow-run-as-root"
 OPENMPI = ("mpirun", ROOT, "-n", "2", "--map-by", "node", "hostname")
+# Where a rank runs: its host, the processors that it and its container may use, and how many threads it would start.
+SAYS_WHERE = "hostname; grep -h Cpus_allowed_list /proc/self/status /proc/1/status; echo $OMP_NUM_THREADS"
+PLACED = (*OPENMPI[:-1], "/bin/sh", "-c", f"echo $({SAYS_WHERE})")
 USER = {"runAsUser": 12345, "runAsGroup": 12345, "runAsNonRoot": True}
 HOME = [{"name": "HOME", "value": "/tmp"}]
 
@@ -70,17 +73,18 @@ def test_the_job_of_the_first_users_is_kept_as_they_wrote_it(simple_ml: MpiJob) 
 @promise(
     "All ranks run on the workers, with Open MPI 4, Open MPI 5 and MPICH, without ssh in any image.", of="MPIJob"
 )
+@promise("Ranks may run on every processor that their container may use, and start as many threads.", of="MPIJob")
 @promise("A job needs no root: it runs as the user that its image or template sets.", of="MPIJob")
 @pytest.mark.parametrize(
     ("image", "command", "how"),
     [
-        pytest.param("openmpi4", OPENMPI, {}, id="Open MPI 4"),
-        pytest.param("openmpi5", OPENMPI, {}, id="Open MPI 5"),
-        pytest.param("mpich", ("mpiexec", "-n", "2", "-ppn", "1", "hostname"), {}, id="MPICH"),
+        pytest.param("openmpi4", PLACED, {}, id="Open MPI 4"),
+        pytest.param("openmpi5", PLACED, {}, id="Open MPI 5"),
+        pytest.param("mpich", ("mpiexec", "-n", "2", "-ppn", "1", *PLACED[-3:]), {}, id="MPICH"),
         pytest.param(
             "openmpi4",
-            [word for word in OPENMPI if word != ROOT],
-            {"container": {"securityContext": USER, "env": HOME}},
+            [word for word in PLACED if word != ROOT],
+            {"securityContext": USER, "env": HOME},
             id="a user that is not root",
         ),
     ],
@@ -88,12 +92,14 @@ def test_the_job_of_the_first_users_is_kept_as_they_wrote_it(simple_ml: MpiJob) 
 def test_each_rank_runs_on_a_worker_of_its_own(
     jobs: Namespace, image: str, command: tuple[str, ...], how: dict[str, Any]
 ) -> None:
-    job = submit(jobs, job_name("hello"), image, command, **how)
+    cpus = {"resources": {"limits": {"cpu": "2"}, "requests": {"cpu": "10m"}}}
+    job = submit(jobs, job_name("hello"), image, command, container={**cpus, **how})
     job.wait_for_end()
 
-    assert sorted(line for line in job.log() if line.startswith(job.name)) == [
-        f"{job.name}-worker-{n}" for n in (0, 1)
-    ]
+    ranks = [line.split() for line in job.log() if line.startswith(job.name)]
+    assert sorted(rank[0] for rank in ranks) == [f"{job.name}-worker-{n}" for n in (0, 1)]
+    for _, _, of_rank, _, of_container, threads in ranks:
+        assert (of_rank, threads) == (of_container, "2")
     assert len({pod["spec"]["nodeName"] for pod in job.pods("worker")}) == 2
     assert [account.read(message) for message in last_messages(job)] == [Account(is_settled=True)]
 

@@ -62,6 +62,11 @@ class TestItsCommand:
 
         assert (process.returncode, out, err.split()) == (0, b"in\n", [b"SigBlk:", b"0" * 16])
 
+    def test_starts_as_many_threads_as_a_rank_has_cpus(self, ground: Ground, init: Path) -> None:
+        words = ("MPIRT_THREADS=4", str(init), "sh", "-c", "echo $OMP_NUM_THREADS; exit 7")
+
+        assert ended(start(ground, Path("/usr/bin/env"), *words)) == (7, b"4\n", b"")
+
     @pytest.mark.parametrize(
         ("word", "code", "why"),
         [

@@ -142,12 +142,14 @@ export OMPI_MCA_plm_rsh_agent=mpirt-rsh
 export OMPI_MCA_plm_rsh_no_tree_spawn=1
 export OMPI_MCA_orte_leave_session_attached=1
 export OMPI_MCA_plm_rsh_num_concurrent=200
+export OMPI_MCA_hwloc_base_binding_policy=none
 """,
     "openmpi5": """\
 export PRTE_MCA_plm_ssh_agent=mpirt-rsh
 export PRTE_MCA_plm_ssh_no_tree_spawn=1
 export PRTE_MCA_prte_leave_session_attached=1
 export PRTE_MCA_plm_ssh_num_concurrent=200
+export PRTE_MCA_hwloc_default_binding_policy=none
 """,
     "mpich": """\
 export HYDRA_LAUNCHER=rsh
@@ -157,12 +159,14 @@ export HYDRA_LAUNCHER_EXEC=mpirt-rsh
 export I_MPI_HYDRA_BOOTSTRAP=rsh
 export I_MPI_HYDRA_BOOTSTRAP_EXEC=mpirt-rsh
 export I_MPI_HYDRA_BRANCH_COUNT=0
+export I_MPI_PIN=0
 """,
     "horovod": """\
 export OMPI_MCA_plm_rsh_agent=/etc/mpi/kubexec.sh
 export OMPI_MCA_plm_rsh_no_tree_spawn=1
 export OMPI_MCA_orte_leave_session_attached=1
 export OMPI_MCA_plm_rsh_num_concurrent=200
+export OMPI_MCA_hwloc_base_binding_policy=none
 """,
 }
 

@@ -20,6 +20,7 @@ OPEN_MPI = """\
 export OMPI_MCA_plm_rsh_no_tree_spawn=1
 export OMPI_MCA_orte_leave_session_attached=1
 export OMPI_MCA_plm_rsh_num_concurrent=128
+export OMPI_MCA_hwloc_base_binding_policy=none
 """
 
 

@@ -50,6 +50,12 @@ def test_jobs_of_others_and_gangs_are_an_administrators_choice() -> None:
     assert [(one.only_claimed, one.gang) for one in found] == [(False, ""), (True, "volcano")]
 
 
+def test_whether_nodes_give_exclusive_cpus_is_an_administrators_word() -> None:
+    found = [read_options(words, {}).settings for words in ([], ["--guaranteed-cpus=exclusive"])]
+
+    assert [one.exclusive_cpus for one in found] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

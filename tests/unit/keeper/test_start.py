@@ -74,6 +74,25 @@ def test_variables_are_set_beside_those_of_the_exec_and_instead_of_them(keeper: 
     assert sorted(agent.out.splitlines()) == [b"EMPTY=", b"KEPT=1", b"SET=new=", b"SETTER=2"]
 
 
+@pytest.mark.parametrize(
+    ("variables", "threads"),
+    [
+        ({"MPIRT_THREADS": "4"}, b"4"),
+        ({"MPIRT_THREADS": "4", "OMP_NUM_THREADS": "2"}, b"2"),
+        ({"MPIRT_THREADS": "4", "OMP_NUM_THREADS": ""}, b""),
+        ({}, b"unset"),
+    ],
+)
+def test_openmp_starts_as_many_threads_as_a_rank_has_cpus_unless_its_variable_is_set(
+    keeper: Path, variables: dict[str, str], threads: bytes
+) -> None:
+    with Agent(keeper, environment=variables) as agent:
+        agent.start("/bin/sh", "-c", "echo ${OMP_NUM_THREADS-unset}")
+        agent.until_exit()
+
+    assert agent.out == threads + b"\n"
+
+
 def test_signals_have_their_defaults_and_none_is_blocked(keeper: Path) -> None:
     script = "import signal\nfor s in (1, 13, 15, 17): signal.signal(s, signal.SIG_IGN)\n"
     script += "signal.pthread_sigmask(0, {1, 10, 15})\nimport os, sys; os.execv(sys.argv[1], sys.argv[1:])"
