@@ -7,8 +7,8 @@ Owns: which launcher wants which. Three need them: the switchboard, which refuse
 Every daemon is to be started by the launcher itself (workers can't start any), and to keep the session that
 started it (else nobody sees it die); then as many sessions must be allowed at a time as there are daemons.
 
-And no rank is to be bound to a processor: the daemon of each pod counts from the first one of the node, so ranks of
-two pods would share it while others idle. Hydra of MPICH binds none by itself.
+No rank is to be bound to a processor: the daemon of each pod counts from the node's first one, so ranks of two pods
+would share it while others idle. MPICH binds none by itself.
 """
 
 from __future__ import annotations
@@ -44,7 +44,11 @@ def places_ranks(words: Iterable[str]) -> bool:
 def open_mpi_4(
     agent: str, daemons: int, *, hostfile: str = "", slots: int = 0, binds: bool = False
 ) -> dict[str, str]:
-    """Open MPI 4; horovodrun, too, if the agent is /etc/mpi/kubexec.sh. With `binds`, ranks are bound as it likes."""
+    """
+    Open MPI 4; horovodrun, too, if the agent is /etc/mpi/kubexec.sh.
+
+    With `binds`, ranks are bound as it likes.
+    """
     hosts = _hosts("OMPI_MCA_orte", hostfile, slots)
     binding = {} if binds else {"OMPI_MCA_hwloc_base_binding_policy": "none"}
     return {"OMPI_MCA_plm_rsh_agent": agent, **_counted(OPEN_MPI_4, daemons), **binding, **hosts}

@@ -74,8 +74,7 @@ LOG_VARIABLE = "MPIRT_LOG"
 # Which container of a worker runs the commands.
 CONTAINER_VARIABLE = "MPIRT_CONTAINER"
 
-# How many threads a rank's share of its container's CPUs is for. A command in the container gets it as OMP_NUM_THREADS,
-# unless that is set: images/common/process.c.
+# A rank's share of its container's CPUs, which images/common/process.c makes OMP_NUM_THREADS, unless that is set.
 THREADS_VARIABLE = "MPIRT_THREADS"
 
 # The shell in the pod that gets the command, by its path.

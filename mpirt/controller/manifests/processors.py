@@ -1,9 +1,9 @@
 """
 Which processors ranks get, and how many threads their libraries start.
 
-Owns: whether the launcher may bind ranks to processors, and each rank's share of its container's CPUs. Containers
-without exclusive CPUs may run on all processors of their node: the daemons of two pods would bind their ranks to the
-same ones, and libraries would start a thread for each processor of the node.
+Owns: whether the launcher may bind ranks to processors, and each rank's share of its container's CPUs. A container
+without exclusive CPUs may run on all processors of its node: the daemons of two pods would bind their ranks to the
+same ones, and libraries would start a thread for each of them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def _has_own(template: Template) -> bool:
 def _is_guaranteed(container: Mapping[str, Any]) -> bool:
     """Whether CPU and memory are limited to what is requested."""
     limits = {what: _amount(container, "limits", what) for what in ("cpu", "memory")}
-    return all(limit and limit == (_amount(container, "requests", what) or limit) for what, limit in limits.items())
+    requests = {what: _amount(container, "requests", what) or limit for what, limit in limits.items()}
+    return all(limits.values()) and limits == requests
 
 
 def _amount(container: Mapping[str, Any], part: str, what: str) -> Decimal:

@@ -22,7 +22,7 @@ from tests.support.mpi_operator_examples import example
 
 ROOT = "--allow-run-as-root"
 OPENMPI = ("mpirun", ROOT, "-n", "2", "--map-by", "node", "hostname")
-# Where a rank runs: its host, the processors that it and its container may use, and how many threads it would start.
+# Where a rank runs: its host, the processors that it and its container may use, and its threads.
 SAYS_WHERE = "hostname; grep -h Cpus_allowed_list /proc/self/status /proc/1/status; echo $OMP_NUM_THREADS"
 PLACED = (*OPENMPI[:-1], "/bin/sh", "-c", f"echo $({SAYS_WHERE})")
 USER = {"runAsUser": 12345, "runAsGroup": 12345, "runAsNonRoot": True}

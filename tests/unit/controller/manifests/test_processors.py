@@ -75,7 +75,7 @@ class TestARankIsBound:
         ("resources", "more"),
         [
             pytest.param(WHOLE, {}, id="limits alone"),
-            pytest.param({**WHOLE, "requests": {"cpu": "4000m", "memory": "8Gi"}}, {}, id="requests that are equal"),
+            pytest.param({**WHOLE, "requests": {"cpu": "4000m", "memory": "8Gi"}}, {}, id="equal requests"),
             pytest.param(WHOLE, {"mpiImplementation": "Intel"}, id="Intel MPI"),
         ],
     )
@@ -125,7 +125,7 @@ class TestTheThreadsOfARank:
             ({}, 1, None),
         ],
     )
-    def test_are_its_share_of_the_workers_cpus(self, resources: Resources, slots: int, threads: str | None) -> None:
+    def test_are_a_share_of_the_workers_cpus(self, resources: Resources, slots: int, threads: str | None) -> None:
         spec = parsed(worker=of(resources), slotsPerWorker=slots)
 
         assert variables(worker_template(spec, SETTINGS)).get("MPIRT_THREADS") == threads
