@@ -7,8 +7,8 @@ Owns: which launcher wants which. Three need them: the switchboard, which refuse
 Every daemon is to be started by the launcher itself (workers can't start any), and to keep the session that
 started it (else nobody sees it die); then as many sessions must be allowed at a time as there are daemons.
 
-No rank is to be bound to a processor: the daemon of each pod counts from the node's first one, so ranks of two pods
-would share it while others idle. MPICH binds none by itself.
+No rank is to be bound to a processor: the daemon of each pod counts from the node's first one, so ranks of two
+pods would share it while others idle. MPICH binds none by itself.
 """
 
 from __future__ import annotations

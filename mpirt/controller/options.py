@@ -149,10 +149,7 @@ def _options(environment: Mapping[str, str]) -> list[_Option]:
         "start each job's pods together or not at all, by Volcano (volcano) or by the scheduler of that "
         "name with the coscheduling plugin (none)"
     )
-    cpus = (
-        "exclusive: the nodes give whole CPUs to containers of Guaranteed pods (kubelet's CPU manager policy "
-        "static), so the MPI may bind ranks there (shared)"
-    )
+    cpus = "exclusive: kubelets run the CPU manager policy static; ranks are bound in Guaranteed pods (shared)"
     label = f"node label with the GPU model, for GPUTasks ({own.gpu_label}); for example nvidia.com/gpu.product"
     resource = f"resource that their GPUs are ({own.gpu_resource}); for example nvidia.com/gpu"
     duration = f"seconds after which others may take a lease that was not renewed ({terms.duration})"

@@ -64,11 +64,13 @@ def fields(schema: Body, path: str) -> Iterator[str]:
 def jobs() -> list[JobSpec]:
     """Jobs that between them have everything set that the controller ever sets."""
     gates = [{"name": "kueue.x-k8s.io/topology"}]
+    cpus = container("mpi", resources={"limits": {"cpu": 2}})
     alone = mpi_job()
     del alone["spec"]["mpiReplicaSpecs"]["Worker"]
     bodies = [
-        *(mpi_job(mpiImplementation=mpi) for mpi in ("OpenMPI", "Intel", "MPICH")),
-        mpi_job(worker=template(container("mpi"), schedulingGates=gates), runLauncherAsWorker=True),
+        *(mpi_job(mpiImplementation=mpi, worker=template(cpus)) for mpi in ("OpenMPI", "Intel", "MPICH")),
+        mpi_job(worker=template(container("mpi"), schedulingGates=gates)),
+        mpi_job(launcher=template(cpus), runLauncherAsWorker=True),
         alone,
     ]
     return [MPI_JOB.parse(body) for body in bodies]
