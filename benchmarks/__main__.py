@@ -12,12 +12,13 @@ from benchmarks.elastic import elastic
 from benchmarks.fleet import fleet
 from benchmarks.frame import Unmeasured
 from benchmarks.outages import outages
+from benchmarks.ranks import ranks
 from testbed.kube.errors import ClusterError
 
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"]},
-    commands=[fleet, deaths, outages, elastic, controller],
+    commands=[fleet, deaths, outages, elastic, controller, ranks],
 )
 def cli() -> None:
     """
@@ -36,6 +37,7 @@ def cli() -> None:
       python -m benchmarks elastic                  Horovod whose workers die or leave
       python -m benchmarks controller               what the controller costs
       python -m benchmarks controller --beside mpi-operator
+      python -m benchmarks ranks                    how fast ranks are that share a node
     """
 
 

@@ -1,0 +1,73 @@
+"""
+What ranks on one node do together, beside one that is alone: with mpirt's variables, and as their MPI binds them.
+
+Owns: the rank, which only counts. A rank that has a processor for itself counts as fast as one that is alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import click
+
+from benchmarks.frame import Report, Row, Unmeasured, command, compared, in_turn
+from benchmarks.place import fresh_namespace
+from mpirt import launchenv
+from testbed.ground import Namespace
+from testbed.kube.progress import step
+from testbed.manifests import on
+from tests.e2e.rsh import launcher
+from tests.e2e.rsh.launcher import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
+
+_RANKS = 2
+_BOUND = 1.8
+# Prints for how many seconds it has counted.
+_COUNTS = """\
+begun=$(date +%s.%N); i=0; while [ $i -lt 1500000 ]; do i=$((i+1)); done; echo "$(date +%s.%N) $begun" | \
+awk '{ printf "%.3f\\n", $1 - $2 }'"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Launcher:
+    mpi: Mpi
+    unbound: Mapping[str, str]
+    """What mpirt sets so that no rank is bound."""
+
+
+_LAUNCHERS = {
+    "Open MPI 4": _Launcher(OPEN_MPI_4, launchenv.open_mpi_4("mpirt-rsh", _RANKS)),
+    "Open MPI 5": _Launcher(OPEN_MPI_5, launchenv.open_mpi_5("mpirt-rsh", _RANKS)),
+    "MPICH": _Launcher(HYDRA, {}),
+}
+
+
+@command(click.option("--runs", type=click.IntRange(1), default=3, show_default=True, help="Runs of each kind."))
+def ranks(*, runs: int) -> Report:
+    """Two ranks of two workers on one node, beside a rank that is alone. 2 minutes."""
+    rows = [_row(name, each, runs) for name, each in _LAUNCHERS.items()]
+    notes = [f"{_RANKS} workers of one node: what their ranks do together, one rank that is alone is 1"]
+    more = [f"{row.what}: at least {_BOUND} wanted, {row.ours[0]:.2f} found" for row in rows]
+    return compared(rows, ours="mpirt's variables", theirs="as their MPI binds them", notes=[*notes, *more])
+
+
+def _row(name: str, each: _Launcher, runs: int) -> Row:
+    with step(name), fresh_namespace() as namespace:
+        node = namespace.kubectl.get("nodes")[0]["metadata"]["name"]
+        hosts = namespace.workers(_RANKS, each.mpi.image, topologySpreadConstraints=[], **on(node))
+        launcher.start(namespace, each.mpi.image, workers=hosts, host_line=each.mpi.host_line)
+
+        def together(more: Mapping[str, str]) -> float:
+            alone = max(_seconds(namespace, each.mpi, more, 1))
+            return _RANKS * alone / max(_seconds(namespace, each.mpi, more, _RANKS))
+
+        ours, theirs = in_turn(runs, lambda: together(each.unbound), lambda: together({}), warm_up=True)
+    return Row(name.lower().replace(" ", "_"), name, ours, theirs)
+
+
+def _seconds(namespace: Namespace, mpi: Mpi, more: Mapping[str, str], count: int) -> list[float]:
+    words = (*mpi.command, "-n", str(count), "sh", "-c", _COUNTS)
+    done = launcher.run(namespace, {**more, **mpi.variables}, *words)
+    if done.returncode:
+        raise Unmeasured(f"{mpi.image}: {done.stderr.strip()}")
+    return [float(line) for line in done.stdout.split()]
