@@ -43,12 +43,24 @@ void signals_default(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Libraries would start a thread for each processor of the node. Whoever has set their variable knows better. */
+/*
+ * OMP_NUM_THREADS in place of MPIRT_THREADS: libraries would start a thread for each processor of the node. A variable
+ * that is set already stays.
+ */
 void limit_threads(void)
 {
-    const char *threads = getenv("MPIRT_THREADS");
-    if (threads)
-        setenv("OMP_NUM_THREADS", threads, 0);
+    static const char given[] = "MPIRT_THREADS=", name[] = "OMP_NUM_THREADS=";
+    static char limit[sizeof name + 8] = "OMP_NUM_THREADS=";
+    if (getenv("OMP_NUM_THREADS"))
+        return;
+    for (char **variable = environ; *variable; variable++) {
+        const char *value = *variable + strlen(given);
+        if (strncmp(*variable, given, strlen(given)) == 0 && strlen(value) < sizeof limit - strlen(name)) {
+            memcpy(limit + strlen(name), value, strlen(value) + 1);
+            *variable = limit;
+            return;
+        }
+    }
 }
 
 /* Whole pages of the kernel only: it would round a length up, beyond the buffer. */
