@@ -6,17 +6,19 @@ Owns: the rank, which only counts. A rank that has a processor for itself counts
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
 import click
 
 from benchmarks.frame import Report, Row, Unmeasured, command, compared, in_turn
 from benchmarks.place import fresh_namespace
-from mpirt import launchenv
 from testbed.ground import Namespace
 from testbed.kube.progress import step
+from testbed.kube.shell import run
 from testbed.manifests import on
 from tests.e2e.rsh import launcher
 from tests.e2e.rsh.launcher import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
@@ -29,18 +31,8 @@ begun=$(date +%s.%N); i=0; while [ $i -lt 4000000 ]; do i=$((i+1)); done; echo "
 awk '{ printf "%.3f\\n", $1 - $2 }'"""
 
 
-@dataclass(frozen=True, slots=True)
-class _Launcher:
-    mpi: Mpi
-    unbound: Mapping[str, str]
-    """What mpirt sets so that no rank is bound."""
-
-
-_LAUNCHERS = {
-    "Open MPI 4": _Launcher(OPEN_MPI_4, launchenv.open_mpi_4("mpirt-rsh", _RANKS)),
-    "Open MPI 5": _Launcher(OPEN_MPI_5, launchenv.open_mpi_5("mpirt-rsh", _RANKS)),
-    "MPICH": _Launcher(HYDRA, {}),
-}
+# By the names that `mpirt env` has for them.
+_LAUNCHERS = {"openmpi4": OPEN_MPI_4, "openmpi5": OPEN_MPI_5, "mpich": HYDRA}
 
 
 @command(click.option("--runs", type=click.IntRange(1), default=3, show_default=True, help="Runs of each kind."))
@@ -52,18 +44,25 @@ def ranks(*, runs: int) -> Report:
     return compared(rows, ours="mpirt's variables", theirs="as their MPI binds them", notes=[*notes, *more])
 
 
-def _row(name: str, each: _Launcher, runs: int) -> Row:
+def _row(name: str, mpi: Mpi, runs: int) -> Row:
     with step(name), fresh_namespace() as namespace:
         node = namespace.kubectl.get("nodes")[0]["metadata"]["name"]
-        hosts = namespace.workers(_RANKS, each.mpi.image, topologySpreadConstraints=[], **on(node))
-        launcher.start(namespace, each.mpi.image, workers=hosts, host_line=each.mpi.host_line)
+        hosts = namespace.workers(_RANKS, mpi.image, topologySpreadConstraints=[], **on(node))
+        launcher.start(namespace, mpi.image, workers=hosts, host_line=mpi.host_line)
 
         def together(more: Mapping[str, str]) -> float:
-            alone = max(_seconds(namespace, each.mpi, more, 1))
-            return _RANKS * alone / max(_seconds(namespace, each.mpi, more, _RANKS))
+            alone = max(_seconds(namespace, mpi, more, 1))
+            return _RANKS * alone / max(_seconds(namespace, mpi, more, _RANKS))
 
-        ours, theirs = in_turn(runs, lambda: together(each.unbound), lambda: together({}), warm_up=True)
-    return Row(name.lower().replace(" ", "_"), name, ours, theirs)
+        variables = _variables(name)
+        ours, theirs = in_turn(runs, lambda: together(variables), lambda: together({}), warm_up=True)
+    return Row(name, name, ours, theirs)
+
+
+def _variables(name: str) -> dict[str, str]:
+    """What `mpirt env` sets."""
+    lines = run(Path(sys.executable).with_name("mpirt"), "env", name).stdout.splitlines()
+    return dict(shlex.split(line)[1].split("=", 1) for line in lines)
 
 
 def _seconds(namespace: Namespace, mpi: Mpi, more: Mapping[str, str], count: int) -> list[float]:

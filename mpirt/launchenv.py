@@ -28,6 +28,11 @@ PRRTE: Mapping[str, str] = {
     "PRTE_MCA_plm_ssh_num_concurrent": "{daemons}",
 }
 
+# The variables that name a launcher's list of hosts.
+HOSTFILES = (
+    "OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE",
+)  # fmt: skip
+
 _PLACING_WORDS = ("pe=", "pe-list", "rankfile", "rank_file", "cpus-per-", "i_mpi_pin")
 
 

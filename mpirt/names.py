@@ -71,6 +71,9 @@ REVISION_LABEL = "controller-revision-hash"
 # `debug` has the fast programs say on stderr what they do.
 LOG_VARIABLE = "MPIRT_LOG"
 
+# For how many seconds a command waits until its pod is Ready.
+WAIT_VARIABLE = "MPIRT_WAIT"
+
 # Which container of a worker runs the commands.
 CONTAINER_VARIABLE = "MPIRT_CONTAINER"
 
@@ -119,6 +122,7 @@ RUNTIME_VARIABLE = "MPIRT_RUNTIME"
 
 # What the controller puts into the pods of a job: the hostfile and the scripts.
 MPI_FOLDER = "/etc/mpi"
+HOSTFILE = "hostfile"
 
 # On whatever mpi-operator makes, and so on whatever we make in its place.
 KUBEFLOW_OPERATOR_LABEL = "training.kubeflow.org/operator-name"

@@ -21,7 +21,7 @@ from mpirt.controller.model.objectnames import NEEDED_KEY, object_name, pod_labe
 from mpirt.controller.model.spec import JobSpec
 from mpirt.hosts import Form, Host, render
 
-HOSTFILE = "hostfile"
+HOSTFILE = names.HOSTFILE
 DEEPSPEED_HOSTFILE = "deepspeed-hostfile"
 KUBEXEC = "kubexec.sh"
 SSH = "ssh"

@@ -134,14 +134,14 @@ def _refuse(does: Does, what: str) -> None:
 
 # Of an unsigned number of 64 bits.
 _MOST_DIGITS = 20
-# ssh takes weeks, too; nothing that runs for a day can tell the difference.
-LONGEST = 86400.0
+# ssh takes longer times, too; a job that waits for a week waits for ever.
+LONGEST = 604_800.0
 _FORM = "expected a time such as 30, 10s or 1h30m"
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def of_option(name: str, text: str) -> float:
-    """The seconds of a setting of ssh's; what is longer than a day is a day. Raises UsageError."""
+    """The seconds of a setting of ssh's; what is longer than a week is a week. Raises UsageError."""
     seconds = 0.0 if text.lower() == "none" else read_time(text)
     if seconds is None:
         raise UsageError(f"-o {name}={text}: {_FORM}")
@@ -149,14 +149,14 @@ def of_option(name: str, text: str) -> float:
 
 
 def of_variable(environ: Mapping[str, str], name: str, default: float, *, may_be_zero: bool = True) -> float:
-    """The seconds of a variable of ours, a day at most. Raises UsageError."""
+    """The seconds of a variable of ours, a week at most. Raises UsageError."""
     text = environ.get(name, "")
     if not text:
         return default
     seconds = read_time(text)
     if seconds is None or seconds > LONGEST or not (seconds or may_be_zero):
         above = "" if may_be_zero else "above 0 and "
-        raise UsageError(f"{name}={text[:20]}: {_FORM}, {above}at most a day")
+        raise UsageError(f"{name}={text[:20]}: {_FORM}, {above}at most a week")
     return seconds
 
 
@@ -261,6 +261,7 @@ Environment:
   MPIRT_CONTEXT          as --context
   MPIRT_CONTAINER        as --container
   MPIRT_CONNECT_TIMEOUT  as ConnectTimeout
+  MPIRT_WAIT             how long to wait until the pod is Ready, before anything else (0: not at all)
   MPIRT_SHELL            the shell in the pod that gets COMMAND, such as /bin/bash (/bin/sh)
   MPIRT_PROTOCOL         v4 or v5, the exec protocol that is tried first (v4)
   MPIRT_LEASE            how long a command runs on without a connection (180; 0: it ends with it)

@@ -47,6 +47,10 @@ class Pod(Value):
     phase: str
     reason: str
     """Why the pod as a whole has failed, as Evicted."""
+    is_ready: bool
+    """Whether it is Ready, and not about to go."""
+    unscheduled: str
+    """Why there is no node for it; empty if there is one, or nothing is said."""
     deleting: bool
     grace: float | None
     """Seconds from its deletion until its node kills what is left of it; None where it does not say."""
@@ -70,9 +74,11 @@ class Pod(Value):
 
     @property
     def waits_for(self) -> str:
-        """Why it isn't running yet, in a few words."""
+        """Why it isn't running, or not Ready, in a few words."""
         reasons = [one.waiting for one in self.containers.values() if one.waiting]
-        return f"{self.phase or 'no phase'}{': ' + reasons[0] if reasons else ''}"
+        why = reasons[0] if reasons else self.unscheduled
+        state = "being deleted" if self.deleting else self.phase or "no phase"
+        return f"{state}: {why}" if why else state
 
 
 def read_pod(body: Mapping[str, object]) -> Pod:
@@ -86,6 +92,8 @@ def read_pod(body: Mapping[str, object]) -> Pod:
         node=text(spec, "nodeName"),
         phase=text(status, "phase"),
         reason=text(status, "reason"),
+        is_ready=podobjects.holds(conditions, "Ready") and not text(metadata, "deletionTimestamp"),
+        unscheduled=text(conditions.get("PodScheduled", {}), "message"),
         deleting=bool(text(metadata, "deletionTimestamp")),
         grace=_seconds(metadata.get("deletionGracePeriodSeconds")),
         restarts=text(spec, "restartPolicy") == "Always",

@@ -31,11 +31,15 @@ from mpirt.rsh.session.task import WATCH_AFTER, Resumption
 from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.clusters import Cluster, Clusters, located
 from mpirt.rsh.switchboard.frames import Handover, resumption
+from mpirt.rsh.switchboard.hostlist import has_host
 from mpirt.rsh.switchboard.links import PodLookup
 from mpirt.rsh.switchboard.log import Log
 from mpirt.rsh.switchboard.sessionio import SessionIO
-from mpirt.rsh.switchboard.status import LOOKUP, QUEUED, CommandStatus
-from mpirt.rsh.switchboard.task import connect_seconds, make_task, wants_log
+from mpirt.rsh.switchboard.status import LOOKUP, QUEUED, WAITING, CommandStatus
+from mpirt.rsh.switchboard.task import connect_seconds, make_task, wait_seconds, wants_log
+from mpirt.rsh.watches.awaited import Waiter
+from mpirt.rsh.watches.followers import Follower
+from mpirt.rsh.watches.podhub import PodHub
 
 if TYPE_CHECKING:
     # It imports this module.
@@ -67,6 +71,8 @@ class Call:
         self.loop, self._ledger = board.loop, board.ledger
         self._environ = located(handover.environ, handover.folder)
         self._lookup: PodLookup | None = None
+        self._hub: PodHub | None = None
+        self._keeps_watch: Follower | None = None
         self._running: SessionIO | None = None
         self._is_over = False
         self.is_surveyed = False
@@ -153,6 +159,8 @@ class Call:
     def _state(self) -> str:
         if self._is_over:
             return State.DONE.value
+        if self._hub is not None and self._hub.awaited.waits(self):
+            return WAITING
         if self._wish is not None and self._wish.cluster.gate.waits(self):
             return QUEUED
         return LOOKUP if self._running is None else self._running.session.phase.state.value
@@ -205,6 +213,11 @@ class Call:
                 self._running.abandon()
         if self._wish is not None:
             self._wish.cluster.gate.leave(self)
+        if self._hub is not None:
+            self._hub.awaited.leave(self)
+            self.loop.touch(self._hub)
+        if self._keeps_watch is not None:
+            self._keeps_watch.drop()
 
     def prepare(self, clusters: Clusters, *, is_one_too_many: bool) -> None:
         """Find out what is wanted, and begin with it when it is its turn. Raises MpirtError."""
@@ -234,7 +247,7 @@ class Call:
         elif asked.is_address:
             self._look_up(wish)
         else:
-            self._wait_for_its_turn(wish)
+            self._wait_until_ready(wish)
 
     def _reply(self, asked: Wants) -> None:
         """Tell what is asked for; no command runs."""
@@ -274,6 +287,30 @@ class Call:
                 self._fail(str(found.error), found.error.code)
 
         self.loop.add(lookup, step, group=self)
+
+    def _wait_until_ready(self, wish: Wish) -> None:
+        """Wait until the pod is Ready, if the environment says for how long."""
+        seconds = wait_seconds(self._environ)
+        if not seconds:
+            self._wait_for_its_turn(wish)
+            return
+        self._hub = hub = wish.cluster.hub(wish.namespace, self._environ)
+
+        def begin() -> None:
+            # The session follows the pod later: until then the watch is kept.
+            self._keeps_watch = hub.follow(wish.pod, lambda _: None)
+            self._wait_for_its_turn(wish)
+
+        waiter = Waiter(
+            self,
+            wish.pod,
+            seconds,
+            is_listed=has_host(self._environ, wish.pod),
+            begin=lambda: self.guard(begin),
+            give_up=lambda why: self._fail(why, ExitCode.NO_POD),
+            say=self._agent.say,
+        )
+        hub.await_ready(waiter)
 
     def _wait_for_its_turn(self, wish: Wish) -> None:
         wish.cluster.gate.enter(self, lambda: self.guard(lambda: self._begin(wish, None)), is_first=True)

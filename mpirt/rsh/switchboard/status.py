@@ -17,6 +17,8 @@ _T = TypeVar("_T")
 
 QUEUED = "queued"
 """The state of a command that waits for its turn to dial."""
+WAITING = "waiting"
+"""The state of a command that begins when its pod is Ready."""
 LOOKUP = "lookup"
 """The state of a command whose pod is looked up by its address."""
 

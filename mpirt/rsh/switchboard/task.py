@@ -72,6 +72,11 @@ def connect_seconds(asked: Invocation, environ: Mapping[str, str]) -> float:
     return of_variable(environ, CONNECT_TIMEOUT, _DEFAULT_CONNECT_SECONDS, may_be_zero=False)
 
 
+def wait_seconds(environ: Mapping[str, str]) -> float:
+    """For how long its pod may take to be Ready; 0: that is not waited for."""
+    return of_variable(environ, names.WAIT_VARIABLE, 0.0)
+
+
 def wants_log(asked: Invocation, environ: Mapping[str, str]) -> bool:
     """Whether the person wants to see everything."""
     return asked.verbose or environ.get(names.LOG_VARIABLE) == "debug"

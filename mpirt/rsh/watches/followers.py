@@ -157,3 +157,8 @@ def events_of(news: News) -> list[events.Event]:
             return [events.PodHidden(str(news.error))]
         case NewsKind.SILENT:
             return [events.ApiSilent(str(news.error))]
+
+
+def version_number(version: str) -> int:
+    """A resource version as a number: newer ones are higher."""
+    return int(version) if version.isascii() and version.isdigit() else 0

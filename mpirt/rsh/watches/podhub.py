@@ -23,7 +23,8 @@ from mpirt.kubeapi.watch.news import News, NewsKind
 from mpirt.objects import table, text
 from mpirt.rsh.pod.facts import Pod, read_pod
 from mpirt.rsh.session import events
-from mpirt.rsh.watches.followers import Followed, Follower, Hear, Latecomers, events_of
+from mpirt.rsh.watches.awaited import Awaited, Waiter
+from mpirt.rsh.watches.followers import Followed, Follower, Hear, Latecomers, events_of, version_number
 from mpirt.rsh.watches.jobpods import EVERYTHING, PodQuestions, covers, scope_of
 from mpirt.rsh.watches.loop import FOR_EVER, Loop, Waits
 
@@ -57,20 +58,39 @@ class PodHub:
         self._pods: dict[str, Followed] = {}
         self._fresh: dict[Follower, None] = {}
         self._questions = PodQuestions()
+        self.awaited = Awaited(clock, lambda: self._silent is not None)
         self._alone = 0
         self._scout: Followed | None = None
         self._begin_again()
 
     def follow(self, pod: str, hear: Hear) -> Follower:
         """Report on this pod from now on. What is known is reported at the loop's next turn, unless it looks."""
-        if not self._pods:
-            self._loop.add(self, self._step, group=self)
+        self._wake()
         followed = self._pods.setdefault(pod, Followed(pod))
         follower = Follower(self, followed, hear, now=self._clock())
         followed.followers.append(follower)
         self._fresh[follower] = None
-        self._loop.touch(self)
         return follower
+
+    def await_ready(self, waiter: Waiter) -> None:
+        """Have a command begin when its pod is Ready."""
+        self._wake()
+        self.awaited.enter(waiter)
+        if self._link is None:
+            self._watch_all(self._selector or EVERYTHING)
+        elif self._is_refused:
+            self.awaited.hear_nothing()
+        elif self._synced:
+            self.awaited.hear(waiter.pod, self._facts.get(waiter.pod))
+
+    @property
+    def _is_idle(self) -> bool:
+        return not (self._pods or self.awaited)
+
+    def _wake(self) -> None:
+        if self._is_idle:
+            self._loop.add(self, self._step, group=self)
+        self._loop.touch(self)
 
     def knows(self, pod: str) -> bool:
         """Whether to follow this pod, too, costs nothing, and tells how it is now."""
@@ -109,8 +129,11 @@ class PodHub:
     # A port of the loop
 
     def waits(self) -> Waits:
-        fd, wants, seconds = (-1, 0, FOR_EVER) if self._link is None else self._link.waits()
-        return fd, wants, 0.0 if self._fresh or self._questions.are_waiting else seconds
+        is_due = self._fresh or self._questions.are_waiting
+        if self._link is None:
+            return -1, 0, 0.0 if is_due else FOR_EVER
+        fd, wants, seconds = self._link.waits()
+        return fd, wants, 0.0 if is_due or self._is_idle else min(seconds, self.awaited.timeout())
 
     def _step(self) -> None:
         link = self._link
@@ -124,6 +147,8 @@ class PodHub:
         if link is None or not link.has_more:
             self._welcome_all()
         self._questions.answer(link, self._selector or EVERYTHING, self._clock())
+        self.awaited.act()
+        self._rest()
 
     # What followers want
 
@@ -152,14 +177,18 @@ class PodHub:
             return
         self._stop_alone(pod)
         self._pods.pop(pod.name, None)
-        if not self._pods:
+        self._rest()
+        if self._scout is pod and self._pods:
+            self._send_another_scout()
+
+    def _rest(self) -> None:
+        """Watch nothing while no pod is followed or waited for."""
+        if self._is_idle:
             self._loop.remove(self)
             if self._link is not None:
                 self._link.drop()
             self._begin_again()
             self._questions.end()
-        elif self._scout is pod:
-            self._send_another_scout()
 
     def _welcome_all(self) -> None:
         fresh, self._fresh = self._fresh, {}
@@ -233,6 +262,7 @@ class PodHub:
             case NewsKind.LISTED:
                 self._synced, self._silent = True, None
                 self._facts = {name: facts for name, facts in self._facts.items() if name in news.names}
+                self.awaited.listed(self._facts.__contains__)
                 missing = [pod for pod in self._pods.values() if pod.name not in news.names]
                 self._not_in_the_list(missing, news.asked)
             case NewsKind.OPEN:
@@ -246,6 +276,7 @@ class PodHub:
             case _:
                 self._synced, self._is_refused = False, True
                 self._facts.clear()
+                self.awaited.hear_nothing()
                 for pod in tuple(self._pods.values()):
                     self._watch_alone(pod)
 
@@ -275,8 +306,9 @@ class PodHub:
             self._facts.pop(name, None)
         else:
             self._facts[name] = facts
+        self.awaited.hear(name, facts)
         pod = self._pods.get(name)
-        if pod is None or _number(news.version) < pod.true_as_of:
+        if pod is None or version_number(news.version) < pod.true_as_of:
             return
         if is_gone and self._selector != EVERYTHING and not text(table(body, "metadata"), "deletionTimestamp"):
             # A pod that has lost the labels leaves the set in the same way.
@@ -345,7 +377,7 @@ class PodHub:
         for news in own.step():
             if pod.own is not own:
                 return
-            pod.true_as_of = max(pod.true_as_of, _number(own.version))
+            pod.true_as_of = max(pod.true_as_of, version_number(own.version))
             is_answer = news.kind in (NewsKind.SEEN, NewsKind.GONE, NewsKind.HIDDEN)
             if is_answer and pod.own_is_brief:
                 self._stop_alone(pod)
@@ -366,8 +398,3 @@ class PodHub:
             self._watch_all(scope_of(news.pod or {}))
         elif news.kind is NewsKind.GONE and self._scout is pod:
             self._send_another_scout()
-
-
-def _number(version: str) -> int:
-    """A resource version as a number: newer ones are higher."""
-    return int(version) if version.isascii() and version.isdigit() else 0

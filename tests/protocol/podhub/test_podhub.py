@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from mpirt.rsh.session import events
+from mpirt.rsh.watches.awaited import Waiter
 from mpirt.rsh.watches.loop import FOR_EVER
 from tests.apiserver.faults import Chunked, Status, Then
 from tests.apiserver.pods import pod
@@ -212,3 +213,51 @@ class TestAPodThatIsGone:
         crowd.followers["w-0"].look(anew=True)
 
         crowd.hears("w-0", running("w-0"), "Running another")
+
+
+def waiter(name: str, begun: list[str]) -> Waiter:
+    """A command that waits for this pod."""
+    return Waiter(
+        name, name, 60, is_listed=True, begin=lambda: begun.append(name), give_up=begun.append, say=begun.append
+    )
+
+
+class TestPodsThatAreAwaited:
+    def test_cost_one_list_and_one_watch_however_many_they_are(self, apiserver: ApiServer, begin: Begin) -> None:
+        names = [f"n-{number}" for number in range(500)]
+        crowd, begun = begin(selector=SELECTOR), list[str]()
+        for name in names:
+            crowd.hub.await_ready(waiter(name, begun))
+        crowd.until(lambda: commons(apiserver, "watch"))
+
+        apiserver.world.put(*(pod(name, labels=JOB) for name in names))
+        crowd.until(lambda: len(begun) == len(names))
+
+        assert sorted(begun) == sorted(names)
+        assert (commons(apiserver, "list"), commons(apiserver, "watch")) == ([SELECTOR], [SELECTOR])
+        assert alone(apiserver, "list") == []
+
+    @pytest.mark.parametrize("selector", [SELECTOR, None])
+    def test_are_known_at_once_beside_pods_that_are_followed(
+        self, apiserver: ApiServer, begin: Begin, selector: str | None
+    ) -> None:
+        crowd, begun = begin("w-0", selector=selector), list[str]()
+        crowd.settles(apiserver)
+        asked = len(apiserver.asked("list"))
+
+        for name in ("w-0", "w-1"):
+            crowd.hub.await_ready(waiter(name, begun))
+        crowd.until(lambda: len(begun) == 2)
+
+        assert (begun, len(apiserver.asked("list"))) == (["w-0", "w-1"], asked)
+
+    def test_are_watched_until_none_is_left(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin(selector=SELECTOR)
+        crowd.hub.await_ready(waiter("missing", []))
+        crowd.until(lambda: commons(apiserver, "watch"))
+
+        crowd.hub.awaited.leave("missing")
+        crowd.loop.touch(crowd.hub)
+        crowd.until(lambda: crowd.hub.state == "idle")
+
+        assert crowd.hub.waits() == (-1, 0, FOR_EVER)

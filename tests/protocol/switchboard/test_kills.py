@@ -11,6 +11,7 @@ import threading
 import pytest
 
 from tests.apiserver.door import Slam
+from tests.apiserver.pods import pod
 from tests.apiserver.server import Gated
 from tests.apiserver.shell import Cut, End, Shell
 from tests.protocol.switchboard.agents import STDOUT_CHANNEL, Command
@@ -79,6 +80,19 @@ class TestAtEveryStage:
 
         assert life.end().code == 5
         assert witness.read_text() == "ran\n"
+
+    def test_while_its_pod_is_waited_for_it_runs_once_when_that_is_ready(self, yard: Yard) -> None:
+        yard.server.world.put(pod("w-0", phase="Pending"))
+        yard.begin()
+        life = yard.live("echo ran; exit 5", MPIRT_WAIT="60")
+        yard.server.wait_for("watch")
+        yard.begin()
+        yard.server.wait_for("watch", 2)
+        assert yard.server.asked("exec") == []
+        yard.server.world.put(pod("w-0"))
+
+        command = life.end()
+        assert (command.code, command.output) == (5, b"ran\n")
 
     def test_between_the_record_and_the_start_it_runs_once(self, yard: Yard) -> None:
         yard.begin()

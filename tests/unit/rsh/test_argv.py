@@ -204,8 +204,8 @@ class TestSsh:
             ("0.5", 0.5),
             ("2.5s", 2.5),
             ("1d", 86400.0),
-            pytest.param("3w", 86400.0, id="a day at most"),
-            pytest.param("9" * 500, 86400.0, id="a number of any length"),
+            pytest.param("3w", 604_800.0, id="a week at most"),
+            pytest.param("9" * 500, 604_800.0, id="a number of any length"),
         ],
     )
     def test_a_time_is_written_as_for_ssh(self, text: str, seconds: float) -> None:

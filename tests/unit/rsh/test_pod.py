@@ -18,6 +18,8 @@ class TestReading:
             node="node-1",
             phase="Running",
             reason="",
+            is_ready=True,
+            unscheduled="",
             deleting=False,
             grace=None,
             restarts=False,

@@ -1,0 +1,106 @@
+"""MPIRT_WAIT: a command begins when its pod is Ready, and says what is missing meanwhile."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+
+import pytest
+
+from tests.apiserver.faults import Status
+from tests.apiserver.pods import Pod, pod
+from tests.promises import promise
+from tests.protocol.rsh.agent import Agent, Ended, Ground
+
+JOB = {"mpirt.dev/job": "train"}
+SETTINGS = {"MPIRT_WAIT": "60", "MPIRT_SELECTOR": "mpirt.dev/job=train"}
+
+
+def worker(name: str = "w-0", *, phase: str = "Running", is_ready: bool = True) -> Pod:
+    found = pod(name, labels=JOB, phase=phase)
+    if not is_ready:
+        for condition in found["status"]["conditions"]:
+            condition["status"] = "False"
+    return found
+
+
+def listing(ground: Ground, *hosts: str) -> dict[str, str]:
+    """Settings of a launcher whose list of hosts has these."""
+    path = ground.folder / "hostfile"
+    path.write_text("".join(f"{host} slots=1\n" for host in hosts))
+    return {**SETTINGS, "OMPI_MCA_orte_default_hostfile": str(path)}
+
+
+def waiting(ground: Ground, *words: str, env: dict[str, str]) -> Agent:
+    """An agent whose switchboard has asked for the pods, and opened the watch on them."""
+    agent = ground.start(*words, env=env)
+    ground.server.wait_for("watch")
+    return agent
+
+
+def execs(ground: Ground) -> int:
+    return len(ground.server.asked("exec"))
+
+
+class TestACommandBegins:
+    @promise("With MPIRT_WAIT a command begins in the moment in which its pod is Ready.", of="mpirt-rsh",
+             no_cluster="the moment is between two answers of the API server")  # fmt: skip
+    @pytest.mark.parametrize(
+        "before",
+        [
+            pytest.param([worker(phase="Pending")], id="pending"),
+            pytest.param([worker(is_ready=False)], id="running, but not Ready"),
+            pytest.param([], id="not there"),
+        ],
+    )
+    def test_when_its_pod_is_ready(self, ground: Ground, before: Sequence[Pod]) -> None:
+        ground.server.world.delete("w-0")
+        ground.server.world.put(*before)
+        agent = waiting(ground, "w-0", "echo out", env=listing(ground, "w-0"))
+        assert execs(ground) == 0
+
+        ground.server.world.put(worker())
+
+        assert agent.wait() == Ended(0, b"out\n", "")
+        assert execs(ground) == 1
+
+    def test_at_once_if_it_is_ready(self, ground: Ground) -> None:
+        ground.server.world.put(worker())
+
+        assert ground.run("w-0", "echo out", env=SETTINGS) == Ended(0, b"out\n", "")
+
+    def test_without_waiting_if_pods_may_not_be_listed(self, ground: Ground) -> None:
+        ground.server.always("list", Status(403, "Forbidden", "no"))
+        ground.server.always("watch", Status(403, "Forbidden", "no"))
+
+        assert ground.run("w-0", "echo out", env=SETTINGS) == Ended(0, b"out\n", "")
+
+    def test_without_waiting_if_no_list_has_a_pod_that_does_not_exist(self, ground: Ground) -> None:
+        ground.server.world.put(worker())
+
+        ended = ground.run("w-1", "echo out", env=listing(ground, "w-0"))
+
+        assert (ended.code, ended.output) == (243, b"")
+        assert "w-1" in ended.line
+
+
+class TestACommandThatWaits:
+    def test_ends_by_a_signal(self, ground: Ground) -> None:
+        ground.server.world.put(worker(phase="Pending"))
+        agent = waiting(ground, "w-0", "echo out", env=SETTINGS)
+
+        agent.process.send_signal(signal.SIGTERM)
+
+        assert agent.wait() == Ended(128 + 15, b"", "")
+        assert execs(ground) == 0
+
+    def test_says_what_is_missing_and_gives_up_when_its_time_is_over(self, ground: Ground) -> None:
+        ground.server.world.put(worker(phase="Pending"))
+
+        ended = ground.run("w-0", "echo out", env={**SETTINGS, "MPIRT_WAIT": "6"})
+
+        assert (ended.code, ended.output) == (243, b"")
+        assert ended.lines == [
+            "waiting for 1 of 1 workers: w-0 is not Ready: Pending",
+            "pod w-0 is not Ready: Pending, after 6 s of waiting",
+        ]

@@ -1,0 +1,202 @@
+"""Commands that begin when their pod is Ready: which begins when, and what is said meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mpirt.rsh.pod.facts import Pod
+from mpirt.rsh.watches.awaited import Awaited, Waiter
+from mpirt.rsh.watches.loop import FOR_EVER
+from tests.unit.rsh.pods import DELETING, HEALTHY, PENDING, pod
+
+UNREADY = pod(status={"conditions": [{"type": "Ready", "status": "False"}]})
+UNSCHEDULABLE = pod(
+    status={
+        "phase": "Pending",
+        "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}],
+        "containerStatuses": [],
+    }
+)
+
+
+class Crowd:
+    """Commands that wait, and what became of them."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.is_silent = False
+        self.awaited = Awaited(lambda: self.now, lambda: self.is_silent)
+        self.begun: list[str] = []
+        self.failed: list[str] = []
+        self.said: list[str] = []
+
+    def enter(self, *pods: str, seconds: float = 600.0, is_listed: bool = True) -> None:
+        for name in pods:
+            give_up, say = self.failed.append, self.said.append
+            begin = lambda name=name: self.begun.append(name)  # noqa: E731
+            self.awaited.enter(
+                Waiter(name, name, seconds, is_listed=is_listed, begin=begin, give_up=give_up, say=say)
+            )
+
+    def hear(self, name: str, found: Pod | None) -> None:
+        self.awaited.hear(name, found)
+        self.awaited.act()
+
+    def later(self, seconds: float) -> None:
+        self.now += seconds
+        self.awaited.act()
+
+
+@pytest.fixture
+def crowd() -> Crowd:
+    return Crowd()
+
+
+class TestACommandBegins:
+    def test_when_its_pod_is_ready_and_no_other(self, crowd: Crowd) -> None:
+        crowd.enter("w-0", "w-1")
+
+        crowd.hear("w-1", HEALTHY)
+
+        assert (crowd.begun, crowd.awaited.waits("w-0"), crowd.awaited.waits("w-1")) == (["w-1"], True, False)
+
+    @pytest.mark.parametrize("found", [PENDING, UNREADY, UNSCHEDULABLE, DELETING, None])
+    def test_not_before(self, crowd: Crowd, found: Pod | None) -> None:
+        crowd.enter("w-0")
+
+        crowd.hear("w-0", found)
+        assert crowd.begun == []
+        crowd.hear("w-0", HEALTHY)
+        assert crowd.begun == ["w-0"]
+
+    def test_at_once_if_neither_a_pod_nor_the_list_of_hosts_has_its_name(self, crowd: Crowd) -> None:
+        crowd.enter("mistyped", is_listed=False)
+        crowd.enter("w-0")
+
+        crowd.awaited.listed(lambda name: name == "w-9")
+        crowd.awaited.act()
+
+        assert crowd.begun == ["mistyped"]
+
+    def test_if_nothing_can_be_known_of_pods(self, crowd: Crowd) -> None:
+        crowd.enter("w-0", "w-1")
+
+        crowd.awaited.hear_nothing()
+        crowd.awaited.act()
+
+        assert crowd.begun == ["w-0", "w-1"]
+
+    def test_not_if_its_pod_is_no_longer_ready_when_it_is_its_turn(self, crowd: Crowd) -> None:
+        crowd.enter("w-0")
+
+        crowd.awaited.hear("w-0", HEALTHY)
+        crowd.hear("w-0", UNREADY)
+
+        assert crowd.begun == []
+
+    def test_not_after_it_has_left(self, crowd: Crowd) -> None:
+        crowd.enter("w-0")
+        crowd.awaited.leave("w-0")
+        crowd.awaited.leave("w-0")
+
+        crowd.hear("w-0", HEALTHY)
+
+        assert (crowd.begun, bool(crowd.awaited), crowd.awaited.timeout()) == ([], False, FOR_EVER)
+
+    def test_together_with_all_others_of_its_pod(self, crowd: Crowd) -> None:
+        heard: list[int] = []
+
+        def give_up(_why: str) -> None:
+            raise AssertionError
+
+        for number in range(3):
+            begin = [lambda: crowd.awaited.leave(1), lambda: heard.append(1), lambda: heard.append(2)][number]
+            crowd.awaited.enter(
+                Waiter(number, "w-0", 60.0, is_listed=True, begin=begin, give_up=give_up, say=print)
+            )
+        crowd.hear("w-0", HEALTHY)
+
+        assert (heard, bool(crowd.awaited)) == ([2], False)
+
+
+class TestACommandGivesUp:
+    @pytest.mark.parametrize(
+        ("found", "words"),
+        [
+            (PENDING, "is not Ready: Pending: ContainerCreating"),
+            (UNSCHEDULABLE, "is not Ready: Pending: 0/2 nodes are available"),
+            (UNREADY, "is not Ready: Running"),
+            (DELETING, "is not Ready: being deleted"),
+            (None, "does not exist"),
+        ],
+    )
+    def test_with_what_is_missing(self, crowd: Crowd, found: Any, words: str) -> None:
+        crowd.enter("w-0", seconds=30)
+        crowd.hear("w-0", found)
+
+        assert crowd.failed == []
+        crowd.later(30)
+        assert crowd.failed == [f"pod w-0 {words}, after 30 s of waiting"]
+
+    def test_if_the_api_server_does_not_answer(self, crowd: Crowd) -> None:
+        crowd.enter("w-0", seconds=4)
+        crowd.is_silent = True
+
+        crowd.later(4)
+
+        assert crowd.failed == [
+            "pod w-0 is not known to be Ready: the API server does not answer, after 4 s of waiting"
+        ]
+
+    def test_alone(self, crowd: Crowd) -> None:
+        crowd.enter("w-0", seconds=2)
+        crowd.enter("w-1", seconds=3)
+        assert crowd.awaited.timeout() == 2
+
+        crowd.later(2)
+
+        assert (crowd.failed, crowd.awaited.waits("w-1"), crowd.awaited.timeout()) == (
+            ["pod w-0 is not known to be Ready, after 2 s of waiting"],
+            True,
+            1,
+        )
+
+
+class TestALine:
+    def test_names_what_is_missing_after_five_seconds_and_then_less_and_less_often(self, crowd: Crowd) -> None:
+        crowd.enter("w-0", "w-1", "w-2", seconds=10_000)
+        crowd.hear("w-0", HEALTHY)
+        crowd.hear("w-1", PENDING)
+        crowd.hear("w-2", None)
+        line = "waiting for 2 of 3 workers: w-1 is not Ready: Pending: ContainerCreating; w-2 does not exist"
+
+        moments = []
+        for _ in range(10):
+            crowd.later(crowd.awaited.timeout())
+            moments.append(crowd.now - 100)
+
+        assert moments[:5] == [5, 15, 35, 75, 155]
+        assert moments[9] - moments[8] == 300
+        assert set(crowd.said) == {line}
+
+    def test_names_three_pods_at_most(self, crowd: Crowd) -> None:
+        crowd.enter(*(f"w-{number}" for number in range(5)))
+
+        crowd.later(5)
+
+        unknown = "is not known to be Ready"
+        assert crowd.said == [
+            f"waiting for 5 of 5 workers: w-0 {unknown}; w-1 {unknown}; w-2 {unknown}; and 2 more"
+        ]
+
+    def test_says_when_it_is_over_if_there_was_one_before(self, crowd: Crowd) -> None:
+        crowd.enter("w-0")
+        crowd.later(7)
+
+        crowd.hear("w-0", HEALTHY)
+        crowd.enter("w-0")
+        crowd.hear("w-0", HEALTHY)
+
+        assert crowd.said[1:] == ["no worker is waited for any more, after 7 s"]
