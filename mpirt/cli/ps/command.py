@@ -57,8 +57,9 @@ def ps(
 
     \b
     POD, NODE     where the command runs
-    STATE         queued (waits for its turn), dial, hello, go, running, detached (its
-                  connection is lost, and looked for), terminating, exited, done
+    STATE         waiting (for its pod to be Ready), queued (for its turn), dial, hello, go,
+                  running, detached (its connection is lost, and looked for), terminating,
+                  exited, done
     CPU, MEM      time and memory of the command's processes in the pod; - if it is not
                   known; --watch adds %CPU, since the last look
     OUT, IN       bytes from the command, and of stdin to it

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 _STDIN = 0
 _WITHOUT = "leave --watch out, or repeat the command: watch -n 2 mpirt ps"
-_STYLES = {"queued": "dim", "dial": "dim", "hello": "dim", "detached": "yellow", "terminating": "red"}
+_STYLES = {
+    **dict.fromkeys(("waiting", "queued", "dial", "hello"), "dim"),
+    "detached": "yellow",
+    "terminating": "red",
+}
 _KEYS = "q ends"
 # Each look asks all keepers what their commands use. So many a second cost a few percent of a processor.
 _ASKED_PER_SECOND = 250

@@ -7,10 +7,12 @@ Host names are asserted, not only exit codes: a launcher that silently runs ever
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from testbed.ground import Namespace
+from testbed.kube.wait import until
 from tests.e2e import horovod
 from tests.e2e.rsh import launcher
 from tests.e2e.rsh.launcher import HYDRA, MPIRUN, OPEN_MPI_4, OPEN_MPI_5, Mpi, lines, run
@@ -32,6 +34,27 @@ def test_a_rank_starts_on_every_worker_and_its_code_comes_back(
 
     assert lines(run(namespace, mpi.variables, *mpi.command, "-n", "3", "hostname")) == hosts
     assert run(namespace, mpi.variables, *mpi.command, "-n", "3", *mpi.failing).returncode == 7
+
+
+@promise("A launcher may start before its workers: with MPIRT_WAIT its ranks start as soon as these are Ready.",
+         of="mpirt-rsh")  # fmt: skip
+@pytest.mark.parametrize("mpi", [OPEN_MPI_4, OPEN_MPI_5, HYDRA], ids=["Open MPI 4", "Open MPI 5", "Hydra"])
+@pytest.mark.sample(1)
+def test_a_launcher_that_is_earlier_than_its_workers_waits_for_them(
+    namespace: Namespace, workers: Workers, mpi: Mpi
+) -> None:
+    hosts = ["worker-0", "worker-1"]
+    launcher.start(namespace, mpi.image, workers=hosts, host_line=mpi.host_line)
+    begins = ("sh", "-c", 'touch /tmp/begun && exec "$@"', "sh")
+    settings = {**mpi.variables, "MPIRT_WAIT": "1h"}
+    with ThreadPoolExecutor() as pool:
+        done = pool.submit(run, namespace, settings, *begins, *mpi.command, "-n", "2", "hostname")
+        until(
+            lambda: run(namespace, {}, "test", "-e", "/tmp/begun").returncode == 0, within=60, what="the launcher"
+        )
+        workers(2, mpi.image)
+
+        assert lines(done.result()) == hosts
 
 
 @promise("A launcher whose Role has only get on pods can start ranks.", of="mpirt-rsh")

@@ -92,7 +92,7 @@ class TestAtEveryStage:
         yard.server.world.put(pod("w-0"))
 
         command = life.end()
-        assert (command.code, command.output) == (5, b"ran\n")
+        assert (command.code, bytes(command.output)) == (5, b"ran\n")
 
     def test_between_the_record_and_the_start_it_runs_once(self, yard: Yard) -> None:
         yard.begin()
