@@ -21,7 +21,7 @@ from testbed.kube.progress import step
 from testbed.kube.shell import run
 from testbed.manifests import on
 from tests.e2e.rsh import launcher
-from tests.e2e.rsh.launcher import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
+from tests.e2e.rsh.launcher import HYDRA, INTEL, OPEN_MPI_4, OPEN_MPI_5, Mpi
 
 _RANKS = 2
 _BOUND = 1.8
@@ -32,7 +32,7 @@ awk '{ printf "%.3f\\n", $1 - $2 }'"""
 
 
 # By the names that `mpirt env` has for them.
-_LAUNCHERS = {"openmpi4": OPEN_MPI_4, "openmpi5": OPEN_MPI_5, "mpich": HYDRA}
+_LAUNCHERS = {"openmpi4": OPEN_MPI_4, "openmpi5": OPEN_MPI_5, "mpich": HYDRA, "intel": INTEL}
 
 
 @command(click.option("--runs", type=click.IntRange(1), default=3, show_default=True, help="Runs of each kind."))

@@ -13,7 +13,7 @@ from testbed.manifests import IDLE
 ENDS_WITHIN = 180.0
 # What Open MPI says at times of a child that has done by itself what its parent was about to do.
 LATE = "Warning: setpgid("
-_IMPLEMENTATIONS = {"mpich": "MPICH"}
+_IMPLEMENTATIONS = {"mpich": "MPICH", "intelmpi": "Intel"}
 
 
 class MpiJob(Job):

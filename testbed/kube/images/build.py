@@ -110,7 +110,7 @@ def _build_controller(recipe: ControllerRecipe, mirror: Mirror) -> None:
 def _build_locked(recipe: Recipe, mirror: Mirror) -> None:
     key = store.key_of(recipe)
     built = [scratch.files(recipe, recipe.scratch, mirror)] if recipe.scratch else []
-    if isinstance(recipe, PyPiRecipe):
+    if isinstance(recipe, PyPiRecipe) and recipe.shares:
         built = [_shared(recipe.shares, mirror)]
     work = store.work_folder(recipe.name)
     with step(f"image {recipe.name}"):
@@ -134,7 +134,10 @@ def _shared(name: str, mirror: Mirror) -> Path:
 
 def _of_pypi(recipe: PyPiRecipe, folder: Path) -> Path:
     """A folder with its packages of PyPI."""
-    pip.install(recipe.requirements, into=folder / "wheels")
+    if recipe.requirements.exists():
+        pip.install(recipe.requirements, into=folder / "wheels")
+    for name, version in recipe.archives:
+        pip.download_wheel(name, version, into=folder / "archives")
     for name, version in recipe.sources:
         pip.download_source(name, version, into=folder / "sources")
     return folder

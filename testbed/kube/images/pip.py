@@ -36,6 +36,11 @@ def download_source(name: str, version: str, *, into: Path) -> None:
     _pip("download", "--no-deps", "--no-binary=:all:", f"--dest={into}", f"{name}=={version}")
 
 
+def download_wheel(name: str, version: str, *, into: Path) -> None:
+    """Put a package's wheel into a folder."""
+    _pip("download", "--no-deps", "--only-binary=:all:", f"--dest={into}", f"{name}=={version}")
+
+
 def _pip(*words: str) -> None:
     try:
         run(sys.executable, "-m", "pip", "--quiet", *words)

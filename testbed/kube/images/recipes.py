@@ -88,7 +88,7 @@ class Recipe:
 @dataclass(frozen=True, slots=True)
 class PyPiRecipe(Recipe):
     """
-    An image with packages of PyPI besides: those of its `requirements.txt`, and others as source.
+    An image with packages of PyPI besides: those of its `requirements.txt`, others as source, or as they are.
 
     It `shares` what the scratch build of another recipe has made.
     """
@@ -96,10 +96,12 @@ class PyPiRecipe(Recipe):
     shares: str = ""
     sources: tuple[tuple[str, str], ...] = ()
     """Their names and versions."""
+    archives: tuple[tuple[str, str], ...] = ()
+    """Wheels that are no Python, the same."""
 
     @property
     def requirements(self) -> Path:
-        """What pip installs, each with its version."""
+        """What pip installs, each with its version; there may be no such file."""
         return self.folder / "requirements.txt"
 
 
@@ -237,6 +239,14 @@ SSHD = SshRecipe(
     name="openmpi4-sshd", suite="bookworm", packages=("openmpi-bin", "openssh-client", "openssh-server")
 )
 
+# A hundred megabytes for one test. It says names and processes of a job by ps and whoami.
+INTEL = PyPiRecipe(
+    name="intelmpi",
+    suite="bookworm",
+    packages=("libstdc++6", "procps", *_PYTHON),
+    archives=(("impi-rt", "2021.19.0"),),
+)
+
 RUNTIME = RuntimeRecipe(
     name="runtime",
     suite="bookworm",
@@ -252,7 +262,7 @@ AnyRecipe: TypeAlias = Recipe | RuntimeRecipe | ControllerRecipe
 ALL: tuple[AnyRecipe, ...] = (*RECIPES, RUNTIME, CONTROLLER)
 
 # Built only when somebody asks for them by name.
-BY_NAME: tuple[AnyRecipe, ...] = (SSHD,)
+BY_NAME: tuple[AnyRecipe, ...] = (SSHD, INTEL)
 
 
 def named(name: str) -> AnyRecipe:
@@ -276,7 +286,8 @@ def files_of(recipe: AnyRecipe) -> Mapping[str, bytes]:
             **_contents(PROJECT, sources),
         }
     own = {path.name: path.read_bytes() for path in recipe.folder.glob("*") if path.is_file()}
-    shared = _contents(FOLDER, (FOLDER / recipe.shares).glob("*")) if isinstance(recipe, PyPiRecipe) else {}
+    shares = isinstance(recipe, PyPiRecipe) and recipe.shares
+    shared = _contents(FOLDER, (FOLDER / shares).glob("*")) if shares else {}
     return {**own, **shared, SLIM.name: SLIM.read_bytes()}
 
 

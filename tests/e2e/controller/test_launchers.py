@@ -17,6 +17,7 @@ from testbed.manifests import IDLE
 from testbed.mpijobs import MpiJob, submit
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.losing import last_messages
+from tests.e2e.rsh.launcher import INTEL_SETTINGS
 from tests.promises import promise
 from tests.support.mpi_operator_examples import example
 
@@ -25,6 +26,8 @@ OPENMPI = ("mpirun", ROOT, "-n", "2", "--map-by", "node", "hostname")
 # Where a rank runs: its host, the processors that it and its container may use, and its threads.
 SAYS_WHERE = "hostname; grep -h Cpus_allowed_list /proc/self/status /proc/1/status; echo $OMP_NUM_THREADS"
 PLACED = (*OPENMPI[:-1], "/bin/sh", "-c", f"echo $({SAYS_WHERE})")
+MPIEXEC = ("mpiexec", "-n", "2", "-ppn", "1", *PLACED[-3:])
+INTEL_BARRIER = "exec IMB-MPI1 -npmin 2 barrier >/dev/null"
 USER = {"runAsUser": 12345, "runAsGroup": 12345, "runAsNonRoot": True}
 HOME = [{"name": "HOME", "value": "/tmp"}]
 
@@ -71,7 +74,8 @@ def test_the_job_of_the_first_users_is_kept_as_they_wrote_it(simple_ml: MpiJob) 
 
 
 @promise(
-    "All ranks run on the workers, with Open MPI 4, Open MPI 5 and MPICH, without ssh in any image.", of="MPIJob"
+    "All ranks run on the workers, with Open MPI 4 and 5, MPICH and Intel MPI, without ssh in any image.",
+    of="MPIJob",
 )
 @promise("Ranks may run on every processor that their container may use, and start as many threads.", of="MPIJob")
 @promise("A job needs no root: it runs as the user that its image or template sets.", of="MPIJob")
@@ -80,7 +84,14 @@ def test_the_job_of_the_first_users_is_kept_as_they_wrote_it(simple_ml: MpiJob) 
     [
         pytest.param("openmpi4", PLACED, {}, id="Open MPI 4"),
         pytest.param("openmpi5", PLACED, {}, id="Open MPI 5"),
-        pytest.param("mpich", ("mpiexec", "-n", "2", "-ppn", "1", *PLACED[-3:]), {}, id="MPICH"),
+        pytest.param("mpich", MPIEXEC, {}, id="MPICH"),
+        pytest.param(
+            "intelmpi",
+            (*MPIEXEC[:-1], f"echo $({SAYS_WHERE}); {INTEL_BARRIER}"),
+            {"env": [{"name": name, "value": value} for name, value in INTEL_SETTINGS.items()]},
+            id="Intel MPI",
+            marks=pytest.mark.full("its image has a hundred megabytes that no other test needs"),
+        ),
         pytest.param(
             "openmpi4",
             [word for word in PLACED if word != ROOT],

@@ -169,6 +169,26 @@ OPEN_MPI_5 = Mpi(
     MPIRUN,
     failing=FAILS_AFTER_INIT,
 )
+INTEL_HOME = "/opt/intel/mpi"
+# What its own script sets; ranks reach each other by TCP.
+INTEL_SETTINGS = {
+    "I_MPI_ROOT": INTEL_HOME,
+    "PATH": f"{INTEL_HOME}/bin:/usr/local/bin:/usr/bin:/bin",
+    "FI_PROVIDER": "tcp",
+}
+INTEL = Mpi(
+    "intelmpi",
+    {
+        **INTEL_SETTINGS,
+        "I_MPI_HYDRA_BOOTSTRAP": "rsh",
+        "I_MPI_HYDRA_BOOTSTRAP_EXEC": "mpirt-rsh",
+        "I_MPI_HYDRA_BRANCH_COUNT": "0",
+        "I_MPI_HYDRA_HOST_FILE": HOSTFILE,
+        "I_MPI_PERHOST": "1",
+    },
+    ("mpiexec",),
+    host_line="{}:1",
+)
 HYDRA = Mpi(
     "mpich",
     {"HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": "mpirt-rsh", "HYDRA_HOST_FILE": HOSTFILE},

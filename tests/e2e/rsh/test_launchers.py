@@ -15,16 +15,25 @@ from testbed.ground import Namespace
 from testbed.kube.wait import until
 from tests.e2e import horovod
 from tests.e2e.rsh import launcher
-from tests.e2e.rsh.launcher import HYDRA, MPIRUN, OPEN_MPI_4, OPEN_MPI_5, Mpi, lines, run
+from tests.e2e.rsh.launcher import HYDRA, INTEL, MPIRUN, OPEN_MPI_4, OPEN_MPI_5, Mpi, lines, run
 from tests.promises import promise
 
 Workers = Callable[[int, str], list[str]]
 
 
-@promise("Open MPI 4, Open MPI 5 and MPICH start a rank on every worker by mpirt-rsh.", of="mpirt-rsh")
+LARGE = pytest.mark.full("its image has a hundred megabytes that no other test needs")
+MPIS = [
+    pytest.param(OPEN_MPI_4, id="Open MPI 4"),
+    pytest.param(OPEN_MPI_5, id="Open MPI 5"),
+    pytest.param(HYDRA, id="Hydra"),
+    pytest.param(INTEL, id="Intel MPI", marks=LARGE),
+]
+
+
+@promise("Open MPI 4, Open MPI 5, MPICH and Intel MPI start a rank on every worker by mpirt-rsh.", of="mpirt-rsh")
 @promise("mpirun and mpiexec end with the code of a rank that has failed.", of="mpirt-rsh")
 @pytest.mark.oldest
-@pytest.mark.parametrize("mpi", [OPEN_MPI_4, OPEN_MPI_5, HYDRA], ids=["Open MPI 4", "Open MPI 5", "Hydra"])
+@pytest.mark.parametrize("mpi", MPIS)
 def test_a_rank_starts_on_every_worker_and_its_code_comes_back(
     namespace: Namespace, workers: Workers, mpi: Mpi
 ) -> None:
@@ -38,7 +47,7 @@ def test_a_rank_starts_on_every_worker_and_its_code_comes_back(
 
 @promise("A launcher may start before its workers: with MPIRT_WAIT its ranks start as soon as these are Ready.",
          of="mpirt-rsh")  # fmt: skip
-@pytest.mark.parametrize("mpi", [OPEN_MPI_4, OPEN_MPI_5, HYDRA], ids=["Open MPI 4", "Open MPI 5", "Hydra"])
+@pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.sample(1)
 def test_a_launcher_that_is_earlier_than_its_workers_waits_for_them(
     namespace: Namespace, workers: Workers, mpi: Mpi
