@@ -13,6 +13,7 @@ pods would share it while others idle. MPICH binds none by itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 # {daemons} is how many are started.
@@ -33,7 +34,8 @@ HOSTFILES = (
     "OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE",
 )  # fmt: skip
 
-_PLACING_WORDS = ("pe=", "pe-list", "rankfile", "rank_file", "cpus-per-", "i_mpi_pin")
+# PE=N is one of the modifiers of --map-by; the others are options, parts of them, or names of variables.
+_PLACES = re.compile(r"[:,]pe=|\bpe-list=|rank_?file|-cpus-per-(?:proc|rank)|^i_mpi_pin", re.IGNORECASE)
 
 
 def places_ranks(words: Iterable[str]) -> bool:
@@ -43,7 +45,7 @@ def places_ranks(words: Iterable[str]) -> bool:
     Open MPI 5 refuses most of these words beside a policy of none, and Open MPI 4 ignores them then. --bind-to is
     none of them: it overrides the variable by itself.
     """
-    return any(sign in word.lower() for word in words for sign in _PLACING_WORDS)
+    return any(map(_PLACES.search, words))
 
 
 def open_mpi_4(

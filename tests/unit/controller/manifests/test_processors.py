@@ -45,6 +45,7 @@ class TestARankIsBound:
             ["mpirun", "--map-by", "ppr:2:node:PE=4", "train"],
             ["bash", "-c", "mpirun --map-by slot:pe=2 train"],
             ["mpirun", "--map-by", "pe-list=0,1:ordered", "train"],
+            ["mpirun", "--map-by", "socket:SPAN,PE=2", "train"],
             ["mpirun", "--map-by", "rankfile:file=/ranks", "train"],
             ["mpirun", "--cpus-per-rank", "2", "train"],
         ],
@@ -52,6 +53,10 @@ class TestARankIsBound:
     def test_as_the_command_says(self, words: list[str]) -> None:
         for given in ({"command": words}, {"command": words[:1], "args": words[1:]}):
             assert launcher(launcher=template(container("mpi", **given))).keys().isdisjoint(OPEN_MPI)
+
+    @pytest.mark.parametrize("word", ["--type=adam", "--pipe=2", "DATATYPE=float", "--type-list=a,b"])
+    def test_to_none_where_a_word_only_looks_so(self, word: str) -> None:
+        assert is_unbound(launcher(launcher=template(container("mpi", command=["mpirun", "train", word]))))
 
     @pytest.mark.parametrize(
         ("mpi", "name", "value", "ours"),
