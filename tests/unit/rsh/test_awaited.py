@@ -72,10 +72,11 @@ class TestACommandBegins:
         assert crowd.begun == ["w-0"]
 
     def test_at_once_if_neither_a_pod_nor_the_list_of_hosts_has_its_name(self, crowd: Crowd) -> None:
-        crowd.enter("mistyped", is_listed=False)
+        crowd.enter("mistyped", "pending", is_listed=False)
         crowd.enter("w-0")
 
-        crowd.awaited.listed(lambda name: name == "w-9")
+        crowd.awaited.listed(lambda name: name == "pending")
+        assert crowd.awaited.timeout() == 0
         crowd.awaited.act()
 
         assert crowd.begun == ["mistyped"]
@@ -162,6 +163,21 @@ class TestACommandGivesUp:
             True,
             1,
         )
+
+    def test_once_if_another_has_taken_it_along(self, crowd: Crowd) -> None:
+        def leave(_why: str) -> None:
+            crowd.failed.append("first")
+            crowd.awaited.leave("second")
+
+        crowd.awaited.enter(
+            Waiter("first", "w-0", 2, is_listed=True, begin=lambda: None, give_up=leave, say=print)
+        )
+        crowd.awaited.enter(
+            Waiter("second", "w-0", 2, is_listed=True, begin=lambda: None, give_up=crowd.failed.append, say=print)
+        )
+        crowd.later(2)
+
+        assert (crowd.failed, bool(crowd.awaited)) == (["first"], False)
 
 
 class TestALine:
