@@ -106,8 +106,6 @@ SELECTOR_VARIABLE = "MPIRT_SELECTOR"
 # Where the downward API has put the launcher pod's labels.
 LABELS_FILE_VARIABLE = "MPIRT_POD_LABELS"
 LABELS_FILE = "/etc/podinfo/labels"
-# The name of the pod that it runs in, which a host name doesn't always tell.
-POD_VARIABLE = "MPIRT_POD"
 # How long it may take for an answer, and for the first answer to horovodrun.
 TIMEOUT_VARIABLE = "MPIRT_DISCOVER_TIMEOUT"
 FIRST_VARIABLE = "MPIRT_DISCOVER_FIRST_TIMEOUT"

@@ -55,7 +55,7 @@ class HostDiscovery(Discovery):
         except MpirtError as error:
             # mpirt-discover says so itself.
             raise NotKnown(str(error)) from error
-        if options.waits:
+        if options.wait:
             raise NotKnown("the switchboard does not wait")
         return Question(
             options.namespace, selection.selectors, partial(_answer, options, selection, environ, pid=pid)
@@ -80,7 +80,6 @@ def _answer(
             [pod for pod in pods if selection.holds(pod)],
             selection,
             namespace=namespace,
-            options=options,
             criteria=options.criteria(environ, own_pod(environ)),
             patience=call.patience,
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mpirt import names, podobjects
-from mpirt.errors import NotReady, PeerError, SpecError
+from mpirt.errors import PeerError, SpecError
 from mpirt.hosts import Host, parse_count
 from mpirt.objects import rows, table, text
 from mpirt.values import Value
@@ -53,8 +53,6 @@ class Pod(Value):
     name: str
     labels: Mapping[str, str]
     owner: Owner | None
-    generated: bool
-    """Whether a controller made it and gave it its name, which shows when that is gone, too."""
     deleting: bool
     draining: bool
     disruption: str
@@ -97,7 +95,6 @@ def read_pod(body: Object) -> Pod:
         name=name,
         labels={label: found for label, found in table(metadata, "labels").items() if isinstance(found, str)},
         owner=_owner(metadata),
-        generated=bool(text(metadata, "generateName")),
         deleting=bool(text(metadata, "deletionTimestamp")),
         draining=annotations.get(names.DRAINING_ANNOTATION, "false") != "false",
         disruption=podobjects.disruption(conditions),
@@ -193,21 +190,6 @@ def discover(pods: Iterable[Pod], criteria: Criteria, *, asked: str) -> Found:
         hosts=tuple(Host(pod.name, slots_of(pod, criteria)) for pod, reason in judged if not reason),
         left_out=tuple(LeftOut(pod.name, reason) for pod, reason in judged if reason),
     )
-
-
-def check_older_have_ended(pods: Iterable[Pod], own: str) -> None:
-    """
-    Raises NotReady while a pod that is older than our own has not ended.
-
-    Of two that wait for each other one would wait for ever: the younger one waits. A pod that no controller has
-    made is not waited for: it is a copy, made for debugging, that has kept its labels.
-    """
-    made = [pod for pod in pods if pod.owner is not None or pod.generated or pod.name == own]
-    waited = [pod for pod in made if not pod.ended]
-    ages = {pod.name: (pod.created, pod.name) for pod in waited}
-    older = [name for name, age in ages.items() if own in ages and age < ages[own]]
-    if older:
-        raise NotReady(f"pod {older[0]} came before this one and has not ended yet")
 
 
 def ordinal(pod: Pod) -> tuple[str, int, str]:

@@ -132,7 +132,7 @@ def call_by(parent: int, options: Options, environ: Mapping[str, str]) -> Call:
     horovodrun ends the job when its first call fails, and only warns about later failures.
     """
     seconds, first = options.seconds, options.first_seconds
-    if options.waits:
+    if options.wait:
         return Call(
             Patience(
                 options.wait_seconds, seconds, enough=options.wait, insists=True, retries=True,

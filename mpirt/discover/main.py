@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping, MutableMapping, Sequence
 
 from mpirt import names
-from mpirt.discover.discovery import Found, check_older_have_ended
+from mpirt.discover.discovery import Found
 from mpirt.discover.drivers import Call, call_by
 from mpirt.discover.job import ApiPods, job_at_hand, job_of_pod, own_pod
 from mpirt.discover.options import Options, read_options, wants_text
@@ -56,9 +56,6 @@ What to print:
 How long:
   --timeout S            end after S seconds with what is known then (4)
   --wait N [--timeout S] wait until N workers are Ready, for S seconds at most (600)
-  --wait N --after LABELS
-                         wait, too, until pods with these labels that are older than our own have ended; N may
-                         be 0 then
 
   -v, --verbose          say on stderr why each of the other pods is left out
   -h, --help, --version
@@ -73,7 +70,6 @@ Environment:
   MPIRT_JOB, MPIRT_STATEFULSET, MPIRT_SELECTOR   as the options; one of them
   MPIRT_POD_LABELS                the launcher pod's labels from the downward API (/etc/podinfo/labels)
   MPIRT_CONTAINER                 the container whose GPUs count, where a pod has several
-  MPIRT_POD                       the name of our own pod, for --after
   MPIRT_DISCOVER_TIMEOUT          as --timeout without --wait
   MPIRT_DISCOVER_FIRST_TIMEOUT    how long the first call of a horovodrun waits for a first host (60); 0: no call
                                   waits
@@ -171,12 +167,8 @@ def _find(options: Options, environ: Mapping[str, str], call: Call, progress: Pr
         nonlocal selection
         if selection is None:
             selection = job_of_pod(environ, host, pods, deadline)
-        if options.after is not None:
-            check_older_have_ended(pods.select(options.after, deadline), options.own)
         selected = pods.select(selection, deadline)
-        return hosts_among(
-            selected, selection, namespace=namespace, options=options, criteria=criteria, patience=patience
-        )
+        return hosts_among(selected, selection, namespace=namespace, criteria=criteria, patience=patience)
 
     return ask(
         question, patience, clock=time.monotonic, sleep=time.sleep, jitter=_jitter, tell=progress.tell,

@@ -82,7 +82,7 @@ _LONGEST_SECONDS = 7 * 86400.0
 
 _WITH_VALUE = (
     "--job", "--statefulset", "--selector", "--namespace", "--slots", "--format", "--revision", "--wait",
-    "--timeout", "--after",
+    "--timeout",
 )  # fmt: skip
 _FLAGS = ("--verbose", "--help", "--version")
 _SHORT = {"-l": "--selector", "-n": "--namespace", "-v": "--verbose", "-h": "--help"}
@@ -105,7 +105,7 @@ class Options(Value):
     form: Form
     revision: str
     wait: int
-    """How many hosts to wait for; 0 for none, and without `after` for not to wait at all."""
+    """How many hosts to wait for; 0 for not to wait."""
     seconds: float
     """How long one answer may take, from the program's start to its end."""
     wait_seconds: float
@@ -113,15 +113,6 @@ class Options(Value):
     """How long the first call of a horovodrun may wait for a host; with 0 no call ever waits."""
     verbose: bool
     """Whether the user wants to know why workers are left out."""
-    after: Selection | None = None
-    """Pods of which those that are older than our own have to end first."""
-    own: str = ""
-    """The name of our own pod; known where it is needed."""
-
-    @property
-    def waits(self) -> bool:
-        """Whether it is asked to wait, for workers or for the end of older pods."""
-        return bool(self.wait) or self.after is not None
 
     def criteria(self, environ: Mapping[str, str], own_pod: str) -> Criteria:
         """What a pod must be to be a host."""
@@ -139,10 +130,8 @@ def read_options(words: Sequence[str], environ: Mapping[str, str]) -> Options:
     """Read the command line and the variables. Raises UsageError."""
     given = dict(_read(iter(words)))
     wait = _whole("--wait", given.get("--wait", "0"))
-    if "--wait" in given and wait < 1 and "--after" not in given:
+    if "--wait" in given and wait < 1:
         raise UsageError("--wait 0: expected the number of workers to wait for, at least 1")
-    if "--after" in given and not ("--wait" in given and environ.get(names.POD_VARIABLE)):
-        raise UsageError(f"--after needs --wait, and our own pod's name in {names.POD_VARIABLE}")
     timeout = given.get("--timeout", "")
     seconds = _seconds(names.TIMEOUT_VARIABLE, environ.get(names.TIMEOUT_VARIABLE, "") or str(DEFAULT_SECONDS))
     if timeout and "--wait" not in given:
@@ -158,8 +147,6 @@ def read_options(words: Sequence[str], environ: Mapping[str, str]) -> Options:
         wait_seconds=_seconds("--timeout", timeout) if timeout else DEFAULT_WAIT_SECONDS,
         first_seconds=_first_seconds(environ.get(names.FIRST_VARIABLE, "")),
         verbose="--verbose" in given or environ.get(names.LOG_VARIABLE) == "debug",
-        after=by_selector(given["--after"], origin="--after") if "--after" in given else None,
-        own=environ.get(names.POD_VARIABLE, ""),
     )
 
 

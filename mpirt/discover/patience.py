@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from mpirt.backoff import Backoff
 from mpirt.discover.discovery import Criteria, Found, Pod, discover
-from mpirt.discover.options import Options, Selection
+from mpirt.discover.options import Selection
 from mpirt.errors import ConfigError, MpirtError, NoPod, NotReady, Refused, SpecError, UsageError
 from mpirt.kubeapi.access.steps import Deadline
 from mpirt.kubeapi.request.answers import Overloaded, TimedOut
@@ -143,7 +143,6 @@ def hosts_among(
     selection: Selection,
     *,
     namespace: str,
-    options: Options,
     criteria: Criteria,
     patience: Patience,
 ) -> Found:
@@ -152,7 +151,7 @@ def hosts_among(
 
     No pods at all are an empty list only if the job was found before. Raises NoPod, and what discover() does.
     """
-    if not pods and not patience.has_hosts and (options.wait or options.after is None):
+    if not pods and not patience.has_hosts:
         raise NoPod(f"{selection.asked}: no pod in namespace {namespace} belongs to it; is the name right?")
     return discover(pods, criteria, asked=selection.asked)
 

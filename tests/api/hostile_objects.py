@@ -245,7 +245,7 @@ def status_lie(chance: Random) -> Body:
         {"conditions": [condition | said] * 3},
         {"conditions": [condition]},
         {"attempts": attempts},
-        {"disbelieved": {"job": "x", "failures": -7, "final": True}},
+        {"failedLauncher": {"job": "x", "count": -7, "at": "soon", "final": True}},
         {"startTime": "2999-01-01T00:00:00Z", "completionTime": "1970-01-01T00:00:00Z"},
         {"replicaStatuses": {"Worker": {"active": -1}, "?": {}}},
         {"targetWorkers": ["x"] * 1000, "scaling": {"replicas": -1, "change": {}, "pending": []}},

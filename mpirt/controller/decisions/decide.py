@@ -31,19 +31,18 @@ from mpirt.controller.decisions.launching import (
     refreshed_launchers,
 )
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
+from mpirt.controller.decisions.retries import judged
 from mpirt.controller.decisions.rivals import is_of_another, plan_of_another
 from mpirt.controller.decisions.run_policy import (
     awaited,
     is_overdue,
     is_suspended,
-    judged,
     launcher_cleanup,
     next_limit,
     no_longer_given_up,
     plan_at_limit,
     shortened_run,
     wants_workers,
-    with_retries_left,
 )
 from mpirt.controller.dialects.base import Dialect, Kind
 from mpirt.controller.messages.events import status_actions
@@ -130,12 +129,12 @@ def _plan(dialect: Dialect, spec: JobSpec, observed: Observed, settings: Setting
     if (missed := plan_of_missed(observed)) is not None:
         return missed
     observed = judged(spec, spec.run, observed)
-    spec = with_retries_left(as_nodes_are_seen(spec, observed), observed)
+    spec = as_nodes_are_seen(spec, observed)
     if (over := plan_at_limit(dialect, spec.run, observed, spec=spec)) is not None:
         return over
     lasting = shortened_run(spec) if is_overdue(spec.run, observed) else spec
     plan = _plan_of_run(dialect, lasting, observed, settings)
-    return replace(plan, again=earliest(plan.again, next_limit(spec.run, observed)))
+    return replace(plan, again=earliest(plan.again, next_limit(spec.run, observed), observed.paused_until))
 
 
 def _plan_of_run(dialect: Dialect, spec: JobSpec, observed: Observed, settings: Settings) -> Plan:

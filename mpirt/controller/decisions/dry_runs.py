@@ -87,8 +87,7 @@ def rejection_of(
         return None
     asked = {digest(one) for one in wanted}
     if not gives_back:
-        asked |= {digest(launcher_job(spec, settings, held=held)) for held in (False, True)}
-        asked |= dry_run_digests(spec, settings)
+        asked |= {digest(launcher_job(spec, settings)), *dry_run_digests(spec, settings)}
     return next((rejection for rejection in observed.rejections if rejection.digest in asked), None)
 
 

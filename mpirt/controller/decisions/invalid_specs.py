@@ -14,12 +14,12 @@ from mpirt.controller.decisions.desired import budget_removal
 from mpirt.controller.decisions.dry_runs import LOOK_AGAIN
 from mpirt.controller.decisions.launching import plan_of_missed, removal
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
+from mpirt.controller.decisions.retries import judged
 from mpirt.controller.decisions.rivals import is_of_another
 from mpirt.controller.decisions.run_policy import (
     awaited,
     is_overdue,
     is_suspended,
-    judged,
     launcher_cleanup,
     next_limit,
     plan_at_limit,

@@ -1,10 +1,9 @@
 """
-When the launcher Job is created, replaced, held back and deleted.
+When the launcher Job is created, replaced and deleted.
 
-Owns: the decisions about the launcher Job. Two launchers of a job never run at the same time. A launcher Job that
-is replaced is deleted first, with all its pods, once the status says why: one that vanishes otherwise was deleted
-by another client. One that is created while pods of a previous one are still terminating is held back until they
-are gone.
+Owns: the decisions about the launcher Job. Two launchers of a job never run at the same time: one is created when
+all earlier pods have ended. A launcher Job that is replaced is deleted first, once the status says why: one that
+vanishes otherwise was deleted by another client.
 
 An annotation of the launcher pod is changed after its job's list of hosts: Kubernetes looks at the ConfigMaps of a
 pod once a minute, but at once when the pod itself has changed.
@@ -14,6 +13,7 @@ from __future__ import annotations
 
 from mpirt.controller.decisions.drift import correction, owner_correction
 from mpirt.controller.decisions.lost_nodes import forced_deletions
+from mpirt.controller.decisions.retries import cleared
 from mpirt.controller.decisions.run_policy import is_suspended
 from mpirt.controller.manifests.config_map import HOSTFILE, files
 from mpirt.controller.manifests.launcher import launcher_job
@@ -27,7 +27,7 @@ from mpirt.controller.model.conditions import Type
 from mpirt.controller.model.objectnames import HOSTS_ANNOTATION, object_name
 from mpirt.controller.model.reading import digest, table, text
 from mpirt.controller.model.spec import Creation, JobSpec, Settings
-from mpirt.controller.observed.facts import RUN, Live, Observed, outdated
+from mpirt.controller.observed.facts import RUN, Live, Observed, is_outdated, outdated
 from mpirt.controller.scaling.worker_actions import all_deletions
 
 
@@ -40,46 +40,43 @@ def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, work
         # Of a finished launcher Job only the owner reference still matters.
         return [] if job is None else _if_any(owner_correction(owner_reference(spec.owner), job))
     if job is None:
-        awaits_verdict = observed.disbelieved is not None and not _is_written(Stop.WORKER_LOST, spec, observed)
+        awaits_verdict = observed.failure is not None and observed.written_failure != observed.failure
         return [] if spec.run.suspended or awaits_verdict else _made(spec, observed, settings, workers)
     if (stop := _stop(spec, observed, job)) is not None:
         return [removal(job, STOPS[stop])] if _is_written(stop, spec, observed) else []
-    return _if_any(correction(_wanted(spec, observed, settings), job))
+    if observed.failure is not None:
+        return cleared(observed, job)
+    return _if_any(correction(launcher_job(spec, settings), job))
 
 
 def _if_any(action: Action | None) -> list[Action]:
     return [] if action is None else [action]
 
 
-def _wanted(spec: JobSpec, observed: Observed, settings: Settings) -> Manifest:
-    held = any(not pod.is_over for pod in observed.previous_launchers)
-    return launcher_job(spec, settings, held=held)
-
-
 def _made(spec: JobSpec, observed: Observed, settings: Settings, workers: Readiness) -> list[Action]:
-    """Return the creation of the launcher Job if it is time, and what makes way for it."""
-    wanted = _wanted(spec, observed, settings)
-    why = "launcherCreationPolicy is AtStartup" if spec.launcher.creation is Creation.AT_STARTUP else str(workers)
-    made = Create(with_hosts(wanted, spec), why, digest(wanted))
-    return [*_ended_previous(observed), *([made] if is_time(spec, workers) else [])]
+    """Return the creation of the launcher Job, or what makes way for it."""
+    previous = [pod for pod in observed.previous_launchers if not pod.is_over]
+    if previous:
+        asked = [pod for pod in previous if pod.deleted is None]
+        return [Delete(kinds.POD, pod.name, pod.uid, "its launcher Job was deleted") for pod in asked]
+    if not is_time(spec, workers) or observed.paused_until is not None or _has_old_workers(spec, observed):
+        return []
+    wanted = launcher_job(spec, settings)
+    return [Create(with_hosts(wanted, spec), str(workers), digest(wanted))]
 
 
 def _stop(spec: JobSpec, observed: Observed, job: Live) -> Stop | None:
     """Return why a launcher Job that has not ended is removed; None if it is not."""
     if spec.run.suspended:
         return Stop.SUSPENDED
-    return outdated(spec, job) if observed.disbelieved is None else Stop.WORKER_LOST
+    return outdated(spec, job) if observed.failure is None else None
 
 
 def _is_written(stop: Stop, spec: JobSpec, observed: Observed) -> bool:
     """Whether the status says that the launcher runs no more, and why."""
-    match stop:
-        case Stop.SUSPENDED:
-            return is_suspended(spec.run, observed)
-        case Stop.WORKER_LOST:
-            return observed.written_verdict == observed.disbelieved
-        case _:
-            return not observed.status.is_true(Type.RUNNING)
+    if stop is Stop.SUSPENDED:
+        return is_suspended(spec.run, observed)
+    return not observed.status.is_true(Type.RUNNING)
 
 
 def is_time(spec: JobSpec, workers: Readiness) -> bool:
@@ -92,13 +89,12 @@ def removal(job: Live, why: str) -> Delete:
     return Delete(kinds.JOB, job.name, job.uid, why, foreground=True)
 
 
-def _ended_previous(observed: Observed) -> list[Action]:
-    """Return the deletions of pods whose launcher Job was deleted without them."""
-    return [
-        Delete(kinds.POD, pod.name, pod.uid, "its launcher Job was deleted")
-        for pod in observed.previous_launchers
-        if not pod.is_over and pod.deleted is None
-    ]
+def _has_old_workers(spec: JobSpec, observed: Observed) -> bool:
+    """Whether pods have the names of workers and are about to be replaced: commands might be started in them."""
+    if not spec.starts_before_workers:
+        return False
+    outdated_ones = (pod for pod in observed.workers if pod.deleted is None and is_outdated(pod, spec))
+    return bool(observed.previous_workers) or any(outdated_ones)
 
 
 _POINTER = pointer("metadata", "annotations", HOSTS_ANNOTATION)
@@ -150,6 +146,7 @@ def plan_of_rerun(observed: Observed) -> Plan:
     why = "a rerun was requested"
     before = [live for kind in RUN if (live := observed.live(kind)) is not None]
     removed = (Delete(one.kind, one.name, one.uid, why, foreground=True) for one in before)
+    launchers = (Delete(kinds.POD, pod.name, pod.uid, why) for pod in observed.kept_launchers)
     workers = all_deletions(observed) if observed.status.roster is not None else []
     healed, heal_again = forced_deletions(observed)
-    return Plan((*removed, *workers, *healed), heal_again)
+    return Plan((*removed, *launchers, *workers, *healed), heal_again)

@@ -2,16 +2,10 @@
 The run policy of a job: suspension, deadlines, retries, TTL and clean-up.
 
 Owns: which pods cleanPodPolicy deletes and when the job itself is deleted; when activeDeadlineSeconds is over, how
-long a job waits for its workers, how long the report of an end is held back; and the verdict on a launcher Job
-that is Complete.
+long a job waits for its workers, and how long the report of an end is held back.
 
 Nothing is deleted before the status says why: to a controller that comes later, a deletion would look like the
 cause of the end.
-
-mpirun of Open MPI 5 (PRRTE up to 3.0.14) ends with 0 when it loses a worker, and a shell line may drop any code.
-So an attempt in which a worker was lost has failed, and counts against backoffLimit like any other; unless the job
-is elastic, or says that it copes. The verdict is in the written history before anything is done about it, because
-the launcher Job, which shows how many attempts have failed, is then replaced.
 """
 
 from __future__ import annotations
@@ -19,19 +13,17 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from mpirt.controller.decisions.lost_nodes import overlooking
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.messages.events import status_actions
 from mpirt.controller.messages.readiness import readiness
 from mpirt.controller.messages.status import failed_status
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete, Operation, Patch, Plan, earliest, is_object, pointer
-from mpirt.controller.model.attempts import Disbelieved
 from mpirt.controller.model.conditions import Reason, Type
 from mpirt.controller.model.objectnames import GAVE_UP, GAVE_UP_ANNOTATION, PATIENCE_ANNOTATION
 from mpirt.controller.model.spec import CleanPods, JobSpec, RunPolicy
 from mpirt.controller.observed.facts import JobEnd, Observed
-from mpirt.controller.observed.history import are_settled, are_unheard, history, losses
+from mpirt.controller.observed.history import are_settled, are_unheard, history
 
 
 def is_suspended(run: RunPolicy, observed: Observed) -> bool:
@@ -52,12 +44,12 @@ def wants_workers(spec: JobSpec, observed: Observed) -> bool:
 
 
 def launcher_cleanup(run: RunPolicy, observed: Observed) -> list[Action]:
-    """Return the deletions of the launcher's pods if the policy is All. The Job stays: it shows how it ended."""
+    """Return the deletions of the launchers' pods if the policy is All. The Job stays: it shows how it ended."""
     if observed.written_end is None or run.clean is not CleanPods.ALL:
         return []
     return [
         Delete(kinds.POD, pod.name, pod.uid, "the job has finished and cleanPodPolicy is All")
-        for pod in observed.launchers
+        for pod in (*observed.launchers, *observed.kept_launchers)
         if pod.deleted is None
     ]
 
@@ -93,7 +85,7 @@ def awaited(spec: JobSpec | None, run: RunPolicy, observed: Observed) -> datetim
         # The launcher Job is about to be deleted, and its end does not count any more.
         return None
     if end is None:
-        since, within = _succeeded_since(observed) or _exhausted_since(run, observed), END_WITHIN
+        since, within = _succeeded_since(observed) or _exhausted_since(observed), END_WITHIN
     else:
         since, within = _unexplained_since(observed, end), CAUSE_WITHIN
     return None if since is None else since + within
@@ -152,45 +144,18 @@ def _unexplained_since(observed: Observed, end: JobEnd) -> datetime | None:
 
 def _succeeded_since(observed: Observed) -> datetime | None:
     """Return when the launcher's pod succeeded, if its Job does not show that yet."""
-    if not observed.launchers or observed.live(kinds.JOB) is None or observed.disbelieved is not None:
+    if not observed.launchers or observed.live(kinds.JOB) is None or observed.failure is not None:
         return None
     last = observed.launchers[-1]
     return last.ended if last.phase == "Succeeded" else None
 
 
-def _exhausted_since(run: RunPolicy, observed: Observed) -> datetime | None:
+def _exhausted_since(observed: Observed) -> datetime | None:
     """Return when the last allowed attempt failed; None while another may follow."""
     pods = observed.launchers
-    may_try = len(pods) <= run.retries or any(pod.phase != "Failed" for pod in pods)
-    if may_try or observed.live(kinds.JOB) is None:
+    if observed.live(kinds.JOB) is None or observed.failure is not None or not pods:
         return None
-    return pods[-1].ended
-
-
-def judged(spec: JobSpec | None, run: RunPolicy, observed: Observed) -> Observed:
-    """Return what is observed, with the verdict on the existing launcher Job."""
-    job, known = observed.last_launcher_job, observed.written_verdict
-    if job is None:
-        return observed
-    if known is not None and known.job == job.uid:
-        return replace(observed, disbelieved=known)
-    end = observed.launcher_end
-    needs_every_worker = not run.tolerates_losses if spec is None else spec.needs_every_worker
-    if end is None or not end.succeeded or observed.is_over or not needs_every_worker:
-        return observed
-    happened = history(spec, overlooking(observed))
-    if happened.last is None or losses(spec, observed, happened.last) is None:
-        return observed
-    count = observed.failures + 1
-    return replace(observed, disbelieved=Disbelieved(job.uid, count, final=count > run.retries))
-
-
-def with_retries_left(spec: JobSpec, observed: Observed) -> JobSpec:
-    """Return the spec with the retries that are left for the next launcher Job."""
-    known = observed.written_verdict
-    if known is None:
-        return spec
-    return replace(spec, run=replace(spec.run, retries=max(0, spec.run.retries - known.failures)))
+    return pods[-1].ended if pods[-1].phase == "Failed" else None
 
 
 def plan_at_limit(

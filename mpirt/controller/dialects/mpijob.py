@@ -30,6 +30,7 @@ from mpirt.controller.model.spec import (
     JobKey,
     JobSpec,
     Launcher,
+    Owner,
     RunPolicy,
     Template,
     Workers,
@@ -75,7 +76,7 @@ class MpiJob(Dialect):
             implementation=spec.choice("mpiImplementation", Implementation, Implementation.OPEN_MPI),
             slots=_or(spec.number("slotsPerWorker", least=0), 1),
             workers=workers,
-            launcher=_launcher(spec, launcher, has_workers=worker is not None),
+            launcher=_launcher(spec, launcher, _default_creation(owner, workers), has_workers=worker is not None),
             run=_run_policy(spec, run, body),
             scheduling=read_scheduling(body, run),
             notices=(
@@ -122,14 +123,20 @@ def _elastic(spec: Fields, worker: Fields, replicas: int) -> Elastic | None:
     return Elastic(least, most)
 
 
-def _launcher(spec: Fields, launcher: Fields, *, has_workers: bool) -> Launcher:
+def _default_creation(owner: Owner, workers: Workers) -> Creation:
+    """Return mpi-operator's default, but for elastic jobs: their launchers ask for hosts when they start."""
+    is_early = owner.api_version == VERSIONS[0].api_version and workers.elastic is None
+    return Creation.AT_STARTUP if is_early else Creation.WHEN_READY
+
+
+def _launcher(spec: Fields, launcher: Fields, default: Creation, *, has_workers: bool) -> Launcher:
     replicas = launcher.number("replicas", least=1)
     if replicas not in (None, 1):
         raise SpecError(launcher.at("replicas"), f"must be 1, got {replicas}")
     template = read_template(launcher, spec.text("mainContainer"))
     if not has_workers:
         _check_without_workers(spec, template)
-    creation = spec.choice("launcherCreationPolicy", Creation, Creation.WHEN_READY)
+    creation = spec.choice("launcherCreationPolicy", Creation, default)
     return Launcher(template, creation, works_too=bool(spec.flag("runLauncherAsWorker")))
 
 

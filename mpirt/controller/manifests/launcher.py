@@ -1,8 +1,7 @@
 """
-The launcher: a Job, because Jobs have retries and deadlines.
+The launcher: a Job, because Jobs have deadlines, and are what other programs look for.
 
-Owns: the launcher's pod. Each attempt is a new pod, so that each waits for the workers and keeps its last log
-lines.
+Owns: the launcher's pod. Each attempt is a Job of its own with one pod, which keeps its last log lines.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ WAIT_CONTAINER = "mpirt-wait"
 # More workers than any job has: the launcher's environment must not change when the job is scaled.
 _MOST_DAEMONS = 100_000
 _NEEDED_VARIABLE = "MPIRT_WORKERS_NEEDED"
-# How long a launcher pod waits for its workers; meanwhile the status says which ones are missing.
+# How long a launcher waits for its workers; meanwhile the status says which ones are missing.
 _WAIT_SECONDS = 7 * 24 * 3600
 _CPU, _MEMORY = "200m", "128Mi"
 _SAME_USER = ("runAsUser", "runAsGroup", "runAsNonRoot")
@@ -44,16 +43,16 @@ _MESSAGE_PATH = "/dev/termination-log"
 _NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
 
 
-def launcher_job(spec: JobSpec, settings: Settings, *, held: bool = False) -> dict[str, Any]:
-    """Return the job's launcher Job; with `held` it creates no pod yet."""
+def launcher_job(spec: JobSpec, settings: Settings) -> dict[str, Any]:
+    """Return the launcher Job of one attempt: whether another follows is decided by the controller."""
     deadline = {} if spec.run.deadline is None else {"activeDeadlineSeconds": spec.run.deadline}
     final = {"podFailurePolicy": _exits_are_final(spec)} if spec.run.exits_are_final else {}
     return {
         **head(spec, kinds.JOB, annotations=_digests(spec)),
         "spec": {
             "completions": 1,
-            "parallelism": 0 if held else 1,
-            "backoffLimit": spec.run.retries,
+            "parallelism": 1,
+            "backoffLimit": 0,
             **deadline,
             **final,
             "template": launcher_template(spec, settings),
@@ -144,6 +143,7 @@ def environment(spec: JobSpec, settings: Settings) -> dict[str, str]:
         **({names.CONTAINER_VARIABLE: spec.workers.template.main} if spec.has_workers else {}),
         # Not the job's name: a later job may have the same one.
         names.FENCE_VARIABLE: spec.owner.uid,
+        **({} if _asks_for_hosts(spec) else {names.WAIT_VARIABLE: str(_WAIT_SECONDS)}),
         **({names.ACCOUNT_VARIABLE: _message_path(spec)} if spec.needs_every_worker else {}),
         **_mpi(spec, binds=processors.may_bind(spec, settings)),
         **(_of_ranks(spec) if spec.launcher.works_too else _NO_GPU),
@@ -174,32 +174,36 @@ def _mpi(spec: JobSpec, *, binds: bool) -> Mapping[str, str]:
             return launchenv.mpich(agent, hostfile=hostfile)
 
 
+def _asks_for_hosts(spec: JobSpec) -> bool:
+    """Whether the launcher starts with the workers that are there, and so only after some are."""
+    return spec.workers.elastic is not None
+
+
 def _init_containers(spec: JobSpec, settings: Settings) -> list[Any]:
     """
-    Put the runtime first, so that the user's own can use it; the wait last, so that it begins after them.
+    Put the runtime first, so that the user's own can use it; the wait, if any, last: it begins after them.
 
     Without any of the user's, one does both: each container that a pod starts after another costs a second.
     """
     given = spec.launcher.template.spec.get("initContainers") or []
-    image = settings.runtime_image
-    if image and not given:
-        return [
-            {**_wait_container(spec, settings, image), "args": [names.RUNTIME_PATH, "--", *_wait(spec, image)]}
-        ]
-    wait = _wait_container(spec, settings, image or pods.main_container(spec.launcher.template)["image"])
-    program, *words = _wait(spec, image)
+    image, waits = settings.runtime_image, _asks_for_hosts(spec)
+    if image and waits and not given:
+        return [{**_wait_container(spec, settings, image), "args": [names.RUNTIME_PATH, "--", *_wait(image)]}]
     runtime = (
         [{**_helper(spec, RUNTIME_CONTAINER, image, settings), "args": [names.RUNTIME_PATH]}] if image else []
     )
+    if not waits:
+        return [*runtime, *given]
+    wait = _wait_container(spec, settings, image or pods.main_container(spec.launcher.template)["image"])
+    program, *words = _wait(image)
     return [*runtime, *given, {**wait, "command": [program], "args": words}]
 
 
-def _wait(spec: JobSpec, runtime_image: str) -> list[str]:
+def _wait(runtime_image: str) -> list[str]:
     """Return the words of the program that waits."""
     return [
         f"{names.RUNTIME_PATH}/bin/{names.DISCOVER}" if runtime_image else names.DISCOVER,
         *("--wait", f"$({_NEEDED_VARIABLE})", "--timeout", str(_WAIT_SECONDS)),
-        *("--after", config.pods_selector(spec, names.LAUNCHER)),
     ]
 
 
@@ -207,15 +211,12 @@ def _wait_container(spec: JobSpec, settings: Settings, image: str) -> dict[str, 
     """
     Return the container that waits for Ready workers: for as many as are needed when the pod starts.
 
-    How many these are is not in the template, so that scaling does not change it. The container also waits for the
-    end of the previous launcher pod: a Job replaces a deleted or evicted pod while that is still terminating.
-    podReplacementPolicy prevents that, but then the Job waits for ever for a pod on a lost node.
+    How many these are is not in the template, so that scaling does not change it.
     """
     needed = {"name": object_name(kinds.CONFIG_MAP, spec.key.name), "key": NEEDED_KEY}
     return {
         **_helper(spec, WAIT_CONTAINER, image, settings),
         "env": [
-            {"name": names.POD_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             {"name": names.SELECTOR_VARIABLE, "value": config.pods_selector(spec, names.WORKER)},
             {"name": _NEEDED_VARIABLE, "valueFrom": {"configMapKeyRef": needed}},
         ],

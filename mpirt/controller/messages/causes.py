@@ -30,7 +30,7 @@ LAUNCHER_POD = "launcher pod "
 _SIGNALS = {129: "SIGHUP", 130: "SIGINT", 134: "SIGABRT", 137: "SIGKILL", 139: "SIGSEGV", 143: "SIGTERM"}
 
 # The reason of a Job without attempts left. Ends for other reasons have nothing to do with how its last pod ended.
-_NO_MORE_ATTEMPTS = "BackoffLimitExceeded"
+NO_MORE_ATTEMPTS = "BackoffLimitExceeded"
 # How the last pod ends if the Job ends for another reason: the Job itself deletes it.
 _BY_THE_JOB = frozenset({How.DELETED, How.GONE})
 # How long mpirun may take to notice that a worker is gone.
@@ -180,7 +180,7 @@ def of_end(history: History, end: JobEnd) -> str:
     is_reported = (
         last is not None
         and last.ended is not None
-        and (last.stopped or end.reason == _NO_MORE_ATTEMPTS or last.ended.how not in _BY_THE_JOB)
+        and (last.stopped or end.reason == NO_MORE_ATTEMPTS or last.ended.how not in _BY_THE_JOB)
     )
     return "; ".join(filter(None, (end.message, of_attempt(last) if last is not None and is_reported else "")))
 

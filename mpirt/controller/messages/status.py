@@ -21,7 +21,7 @@ from mpirt.controller.messages.readiness import Obstacle, Readiness
 from mpirt.controller.model import kinds
 from mpirt.controller.model.attempts import History, Stop
 from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type
-from mpirt.controller.model.reading import shortened
+from mpirt.controller.model.reading import shortened, write_time
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import JobEnd, Observed, launcher_counts, outdated, worker_counts
 from mpirt.controller.observed.pods import Pod, why_not_created
@@ -45,14 +45,16 @@ class State(Enum):
     FINISHED = auto()
 
 
-def state_of(spec: JobSpec, observed: Observed) -> State:
+def state_of(spec: JobSpec, observed: Observed, history: History) -> State:
     """Return the job's state, by its objects and by whether it has run before."""
     if observed.end is not None:
         return State.FINISHED
     if spec.run.suspended:
         return State.SUSPENDED
-    job = observed.mine.get(kinds.JOB)
-    if observed.running_launcher is not None and job is not None and outdated(spec, job) is None:
+    job, launcher = observed.mine.get(kinds.JOB), observed.running_launcher
+    name = "" if launcher is None else launcher.name
+    has_begun = any(one.begun for one in history.attempts if one.launcher == name)
+    if has_begun and job is not None and outdated(spec, job) is None:
         return State.RUNNING
     before = observed.status
     has_run = before.is_true(Type.RUNNING) or before.is_true(Type.RESTARTING) or observed.failures > 0
@@ -64,7 +66,7 @@ def job_status(
 ) -> JobStatus:
     """Return the new status of a job with a valid spec; `obstacle`: what is in its way."""
     before = observed.status
-    state, end, launcher = state_of(spec, observed), observed.end, observed.running_launcher
+    state, end, launcher = state_of(spec, observed, history), observed.end, observed.running_launcher
     said = {Type.CREATED: _created(spec), **_past(observed, history)}
     match state:
         case State.FINISHED if end is not None:
@@ -98,7 +100,7 @@ def invalid_status(
     before, end = observed.status, observed.end
     suspended = suspended and end is None
     said = _unchanged(observed)
-    if end is None and kinds.JOB in observed.mine and not suspended:
+    if end is None and kinds.JOB in observed.mine and observed.failure is None and not suspended:
         message = f"The changed spec is ignored, and the job runs on with the previous one: {problem}"
         said[Type.RUNNING] = (before.is_true(Type.RUNNING), reason, message)
     else:
@@ -270,9 +272,12 @@ def _running(spec: JobSpec, history: History, workers: Readiness, launcher: Pod)
 
 def _not_running(spec: JobSpec, observed: Observed, workers: Readiness) -> Said:
     job = observed.mine.get(kinds.JOB)
-    if job is None:
-        return False, Reason.WORKERS_NOT_READY, str(workers)
     waiting = [pod for pod in observed.previous_launchers if not pod.is_over]
+    if job is None and observed.paused_until is not None:
+        why = f"the next attempt begins at {write_time(observed.paused_until)}: the last ones have ended too soon"
+        return False, Reason.LAUNCHER_NOT_RUNNING, f"{why}; {workers}"
+    if not waiting and (job is None or (observed.running_launcher is not None and outdated(spec, job) is None)):
+        return False, Reason.WORKERS_NOT_READY, str(workers)
     current = [pod for pod in observed.launchers if not pod.is_over]
     if suspended := launcher_suspended(observed):
         why = suspended
@@ -280,7 +285,7 @@ def _not_running(spec: JobSpec, observed: Observed, workers: Readiness) -> Said:
         why = f"waiting for the previous launcher pod {waiting[0].name} to terminate"
     elif current:
         why = f"launcher pod {trouble(current[-1], spec.launcher.template.main) or current[-1].name}"
-    elif job.deleting:
+    elif job is None or job.deleting or observed.failure is not None:
         why = "the launcher Job is being deleted"
     else:
         missing = why_not_created(observed.failed_creates, job.uid, observed.launchers)

@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import takewhile
 from typing import Any
 
 from mpirt.controller.model.reading import Body, given, moment, number, rows, table, text
@@ -21,6 +22,10 @@ KEPT_ATTEMPTS = 5
 """How many attempts are kept. A job may have hundreds; people ask for the last ones."""
 KEPT_DEATHS = 10
 """How many deaths are kept per attempt. A lost rack takes a thousand workers; the first ones show the cause."""
+# The pause after the second attempt in a row that has ended within this time; it doubles with each further one, as
+# far as they are kept.
+_SOON = timedelta(minutes=1)
+_SHORTEST_PAUSE = timedelta(seconds=10)
 
 
 class How(StrEnum):
@@ -97,8 +102,10 @@ class Attempt:
     """The first workers that died while it ran."""
     more: int = 0
     """How many more died."""
+    begun: datetime | None = None
+    """From when on a worker that dies is a loss: all were Ready. None before."""
     workers: str = ""
-    """How many workers there were when it began, and a digest of their containers; empty if it was not taken."""
+    """How many workers there were then, and a digest of their containers; empty if it was not taken."""
     created: datetime | None = field(default=None, compare=False)
     """
     When its pod was created, by the API server's clock: this distinguishes a new pod from one of a forgotten
@@ -108,15 +115,21 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Disbelieved:
-    """A launcher Job that is Complete, but whose launcher has lost a worker: its last attempt has failed, too."""
+class Failure:
+    """
+    A launcher Job whose attempt has failed, though its job has not: another may follow; or though it is Complete.
+    """
 
     job: str
     """The Job's uid."""
-    failures: int
-    """How many attempts have failed up to this one, those of earlier Jobs of the run included."""
-    final: bool
+    count: int
+    """How many attempts of the run have failed up to this one."""
+    at: datetime | None = None
+    """When that was found."""
+    final: bool = False
     """Whether no retry is left."""
+    lost: bool = False
+    """Whether its launcher has ended with code 0, but a worker was lost while it ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +142,14 @@ class History:
     """How many earlier attempts are no longer kept."""
     rerun: str = ""
     """The value of the annotation mpirt.dev/rerun that requested this run."""
-    disbelieved: Disbelieved | None = None
-    """The last launcher Job that was Complete and has failed all the same."""
+    failure: Failure | None = None
+    """The last launcher Job whose attempt has failed and does not end the job by itself."""
+
+    @property
+    def pause(self) -> timedelta:
+        """How long to wait before the next attempt: the longer, the more have ended soon, one after the other."""
+        soon = sum(1 for _ in takewhile(_has_ended_soon, reversed(self.attempts)))
+        return _SHORTEST_PAUSE * 2 ** (soon - 2) if soon > 1 else timedelta()
 
     @property
     def last(self) -> Attempt | None:
@@ -148,8 +167,8 @@ def read_history(body: Body) -> History | None:
     if not isinstance(body.get("attempts"), list):
         return None
     attempts = tuple(_read_attempt(row) for row in rows(body, "attempts"))
-    disbelieved = _read_disbelieved(table(body, "disbelieved"))
-    return History(attempts, number(body, "attemptsForgotten"), text(body, "rerun"), disbelieved)
+    failure = _read_failure(table(body, "failedLauncher"))
+    return History(attempts, number(body, "attemptsForgotten"), text(body, "rerun"), failure)
 
 
 def write_history(history: History) -> dict[str, Any]:
@@ -158,7 +177,7 @@ def write_history(history: History) -> dict[str, Any]:
     rest = given(
         attemptsForgotten=history.forgotten or None,
         rerun=history.rerun,
-        disbelieved=history.disbelieved and asdict(history.disbelieved),
+        failedLauncher=history.failure and given(**asdict(history.failure)),
     )
     return {"attempts": attempts, **rest}
 
@@ -183,6 +202,7 @@ def _attempt(one: Attempt) -> dict[str, Any]:
         node=one.node,
         creationTime=one.created,
         startTime=one.started,
+        beginTime=one.begun,
         stopped=one.stopped and str(one.stopped),
         workers=one.workers,
         end=one.ended and _end(one.ended),
@@ -191,8 +211,17 @@ def _attempt(one: Attempt) -> dict[str, Any]:
     )
 
 
-def _read_disbelieved(row: Body) -> Disbelieved | None:
-    return Disbelieved(text(row, "job"), number(row, "failures"), row.get("final") is True) if row else None
+def _has_ended_soon(one: Attempt) -> bool:
+    if one.ended is None or one.stopped not in (None, Stop.WORKER_LOST):
+        return False
+    return one.started is None or one.ended.at is None or one.ended.at - one.started < _SOON
+
+
+def _read_failure(row: Body) -> Failure | None:
+    if not row:
+        return None
+    job, count, at = text(row, "job"), number(row, "count"), moment(row, "at")
+    return Failure(job, count, at, final=row.get("final") is True, lost=row.get("lost") is True)
 
 
 def _end(one: PodEnd) -> dict[str, Any]:
@@ -218,6 +247,7 @@ def _read_attempt(row: Body) -> Attempt:
         started=moment(row, "startTime"),
         ended=_read_end(end) if isinstance(end, Mapping) else None,
         stopped=Stop(stopped) if stopped in frozenset(Stop) else None,
+        begun=moment(row, "beginTime"),
         workers=text(row, "workers"),
         deaths=tuple(_read_end(death) for death in rows(row, "deaths")),
         more=number(row, "moreDeaths"),

@@ -52,7 +52,7 @@ class Creation(StrEnum):
     """When the launcher is created."""
 
     AT_STARTUP = "AtStartup"
-    """At once; its pod then waits for the workers."""
+    """At once; its commands then wait for the workers."""
     WHEN_READY = "WaitForWorkersReady"
 
 
@@ -243,6 +243,11 @@ class JobSpec:
     def needs_every_worker(self) -> bool:
         """Whether an attempt in which a worker is lost has failed, whatever its launcher's exit code."""
         return self.has_workers and self.workers.elastic is None and not self.run.tolerates_losses
+
+    @property
+    def starts_before_workers(self) -> bool:
+        """Whether the launcher runs before its workers do: each of its commands waits for its worker."""
+        return self.launcher.creation is Creation.AT_STARTUP and self.workers.elastic is None
 
     @cached_property
     def worker_digest(self) -> str:

@@ -15,7 +15,7 @@ from functools import cached_property
 from mpirt import names
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Answer, Rejection
-from mpirt.controller.model.attempts import Disbelieved, History, Stop
+from mpirt.controller.model.attempts import Failure, History, Stop
 from mpirt.controller.model.conditions import Counts, JobStatus, Reason, Type
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, WORKERS_ANNOTATION
 from mpirt.controller.model.reading import Body, moment, number, rows, table, text
@@ -118,13 +118,22 @@ class Observed:
     """Whether nodes can be read."""
     gone_job: Live | None = None
     """The last launcher Job, if it was deleted or is being deleted, as it was before; without uid if unknown."""
-    disbelieved: Disbelieved | None = None
-    """Set if the existing launcher Job is Complete, and has failed all the same."""
+    failure: Failure | None = None
+    """Set if the attempt of the existing launcher Job has failed, and the Job does not say that for good."""
 
     @property
-    def written_verdict(self) -> Disbelieved | None:
-        """The last launcher Job that was not believed, by the recorded history."""
-        return None if self.history is None else self.history.disbelieved
+    def written_failure(self) -> Failure | None:
+        """The last attempt that has failed, by the recorded history."""
+        return None if self.history is None else self.history.failure
+
+    @property
+    def paused_until(self) -> datetime | None:
+        """When the next attempt may begin, if that is later than now."""
+        failure = self.written_failure
+        if self.history is None or failure is None or failure.at is None:
+            return None
+        until = failure.at + self.history.pause
+        return until if until > self.now else None
 
     def live(self, kind: str) -> Live | None:
         """Return our object of that kind, unless it is being deleted."""
@@ -162,7 +171,7 @@ class Observed:
         """
         How the launcher Job ended, also one that was deleted since; None if it has not, or never existed.
 
-        One that is Complete, and not believed, has failed if no retry is left, and not ended otherwise.
+        After an attempt that has failed, and is not the last, the job has not ended.
         """
         live = self.last_launcher_job
         if live is None or not live.uid:
@@ -173,8 +182,8 @@ class Observed:
         if row is None:
             return None
         at = moment(status, "completionTime") or moment(row, "lastTransitionTime")
-        if (doubt := self.disbelieved) is not None:
-            return JobEnd(succeeded=False, reason=Reason.WORKER_LOST, message="", at=at) if doubt.final else None
+        if (failure := self.failure) is not None:
+            return JobEnd(succeeded=False, reason=Reason.WORKER_LOST, message="", at=at) if failure.final else None
         return JobEnd(text(row, "type") == "Complete", text(row, "reason"), text(row, "message"), at)
 
     @property
@@ -196,7 +205,8 @@ class Observed:
         if kinds.JOB in self.mine or not self.status.is_true(Type.RUNNING):
             return False
         is_known = self.gone_job is not None and self.gone_job.uid != ""
-        pods = (*self.previous_launchers, *self.departed_launchers)
+        others = [pod for pod in self.previous_launchers if pod not in self.kept_launchers]
+        pods = (*others, *self.departed_launchers)
         return not is_known and all(pod.phase == "Succeeded" for pod in pods)
 
     @cached_property
@@ -214,22 +224,27 @@ class Observed:
     @cached_property
     def is_reopened(self) -> bool:
         """Whether a requested rerun starts now: the objects of the finished run are gone."""
-        is_left = bool(self.workers) or any(kind in self.mine for kind in RUN)
+        is_left = bool(self.workers or self.kept_launchers) or any(kind in self.mine for kind in RUN)
         return self.asks_for_rerun and not is_left
+
+    @cached_property
+    def kept_launchers(self) -> tuple[Pod, ...]:
+        """The pods of earlier attempts that have failed, kept for their logs."""
+        return tuple(pod for pod in self.previous_launchers if self.owner.uid in pod.owners)
 
     @cached_property
     def running_launcher(self) -> Pod | None:
         """The launcher pod that runs, or has succeeded (its Job shows that later), and is not being deleted."""
-        if self.live(kinds.JOB) is None or self.disbelieved is not None:
+        if self.live(kinds.JOB) is None or self.failure is not None:
             return None
         running = [pod for pod in self.launchers if pod.phase in ("Running", "Succeeded") and pod.deleted is None]
         return running[-1] if running else None
 
     @property
     def failures(self) -> int:
-        """How many attempts of the launcher have failed, with those of Jobs that were not believed."""
-        live, known = self.mine.get(kinds.JOB, self.gone_job), self.disbelieved or self.written_verdict
-        earlier = 0 if known is None else known.failures
+        """How many attempts of the launcher have failed."""
+        live, known = self.mine.get(kinds.JOB, self.gone_job), self.failure or self.written_failure
+        earlier = 0 if known is None else known.count
         if live is None or (known is not None and known.job == live.uid):
             return earlier
         return earlier + number(live.status, "failed")
@@ -239,6 +254,12 @@ def end_of(job: Body) -> Body | None:
     """Return the condition by which a batch/v1 Job has ended; None if it has not."""
     ends = [row for row in rows(table(job, "status"), "conditions") if text(row, "status") == "True"]
     return next((row for row in ends if text(row, "type") in ("Complete", "Failed")), None)
+
+
+def failing_of(job: Body) -> Body | None:
+    """Return the condition by which a batch/v1 Job fails; since Kubernetes 1.31 there is one before the end."""
+    found = [row for row in rows(table(job, "status"), "conditions") if text(row, "status") == "True"]
+    return next((row for row in found if text(row, "type") in ("Failed", "FailureTarget")), None)
 
 
 def _written_end(status: JobStatus) -> JobEnd:
@@ -339,7 +360,7 @@ def launcher_counts(observed: Observed, *, suspended: bool) -> Counts:
     controller that admits jobs by a quota, such as Kueue, gives their place to another job when there are none.
     """
     live = observed.mine.get(kinds.JOB)
-    is_believed = live is not None and observed.disbelieved is None
+    is_believed = live is not None and observed.failure is None
     succeeded = number(live.status, "succeeded") if live is not None and is_believed else 0
     pods = (*observed.launchers, *observed.previous_launchers)
     active = _placed(pods) if suspended else sum(pod.phase == "Running" for pod in pods)

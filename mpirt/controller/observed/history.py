@@ -9,10 +9,10 @@ Owns as well: merging what is observed now into what is recorded. A replacement 
 before it, so what was recorded stays. The recorded end of a launcher may be replaced by one that says more; only
 its loss with its node is withdrawn, if the node reports again.
 
-Losses are found by a digest of the workers' containers at the begin of an attempt. What counts is which containers
-there are, not when something happened: the clocks of two nodes tell no order. A launcher may start its commands
-anew when a worker is lost. Its account (mpirt/account.py) then names the containers in which its last commands
-ran: if those are the ones that there are now, the loss is mended.
+Losses are found by a digest of the workers' containers at the begin of an attempt, when all are Ready. What counts
+is which containers there are, not when something happened: the clocks of two nodes tell no order. A launcher may
+start its commands anew when a worker is lost. Its account (mpirt/account.py) then names the containers in which
+its last commands ran: if those are the ones that there are now, the loss is mended.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mpirt.controller.model.attempts import KEPT_ATTEMPTS, KEPT_DEATHS, Attempt,
 from mpirt.controller.model.objectnames import MOST_WORKERS, worker_names
 from mpirt.controller.model.reading import digest, shortened
 from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.facts import Observed, is_behind, is_dead, is_of_revision, outdated
+from mpirt.controller.observed.facts import Observed, all_usable, is_behind, is_dead, is_of_revision, outdated
 from mpirt.controller.observed.pods import EVICTED, Container, Ended, Pod
 
 _ANY_TIME = datetime.max.replace(tzinfo=UTC)
@@ -216,12 +216,12 @@ def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False
     if _may_stop(observed, attempts, known):
         attempts[-1] = replace(attempts[-1], stopped=_stop(spec, observed, suspended=suspended))
     if attempts and spec is not None and attempts[-1].stopped is None:
-        attempts[-1] = _with_deaths(attempts[-1], _deaths(spec, observed, attempts[-1]))
-        if attempts[-1].ended is None:
-            attempts[-1] = without_leaving(spec, observed, attempts[-1])
+        last = _begun(spec, observed, attempts[-1])
+        last = _with_deaths(last, _deaths(spec, observed, last))
+        attempts[-1] = last if last.ended else without_leaving(spec, observed, last)
     kept = _with_late_news(spec, observed, tuple(attempts))
     dropped = max(0, len(kept) - KEPT_ATTEMPTS)
-    happened = History(kept[dropped:], known.forgotten + dropped, observed.rerun, known.disbelieved)
+    happened = History(kept[dropped:], known.forgotten + dropped, observed.rerun, known.failure)
     return _judged(spec, observed, happened)
 
 
@@ -240,7 +240,7 @@ def _with_launchers(spec: JobSpec | None, observed: Observed, known: History) ->
         end = launcher_end(pod, main)
         has_begun = pod.started is not None or end is not None
         if pod.name in attempts or (has_begun and _is_new(pod, since)):
-            attempts[pod.name] = _of_pod(attempts.get(pod.name) or _begun(spec, observed, pod, end), pod, end)
+            attempts[pod.name] = _of_pod(attempts.get(pod.name) or Attempt(pod.name), pod, end)
             seen.add(pod.name)
     gone = observed.now.replace(microsecond=0)
     return [
@@ -249,10 +249,22 @@ def _with_launchers(spec: JobSpec | None, observed: Observed, known: History) ->
     ]
 
 
-def _begun(spec: JobSpec | None, observed: Observed, pod: Pod, end: PodEnd | None) -> Attempt:
-    if spec is None or end is not None or not spec.needs_every_worker:
-        return Attempt(pod.name)
-    return Attempt(pod.name, workers=workers_now(spec, observed))
+def _begun(spec: JobSpec, observed: Observed, attempt: Attempt) -> Attempt:
+    """
+    Return the attempt with its begin, if it has begun: its launcher runs, and all workers are Ready.
+
+    A launcher that only starts when they are Ready has begun then.
+    """
+    begun, is_over = attempt.started, attempt.ended is not None
+    if attempt.begun is not None or begun is None:
+        return attempt
+    if spec.starts_before_workers:
+        if is_over or not all_usable(spec.workers.names, observed):
+            return attempt
+        found = (one for pod in observed.workers for one in pod.decisive(spec.workers.template.main))
+        begun = max([begun, *(one.started for one in found if one.running and one.started)])
+    is_counted = spec.needs_every_worker and not is_over
+    return replace(attempt, begun=begun, workers=workers_now(spec, observed) if is_counted else "")
 
 
 def _is_new(pod: Pod, since: datetime | None) -> bool:
@@ -299,11 +311,13 @@ def _may_stop(observed: Observed, attempts: list[Attempt], known: History) -> bo
 
 def _judged(spec: JobSpec | None, observed: Observed, happened: History) -> History:
     """Return the history with the verdict on the launcher Job, if there is a new one."""
-    verdict, last = observed.disbelieved, happened.last
-    if verdict is None or verdict == happened.disbelieved or last is None:
+    failure, last = observed.failure, happened.last
+    if failure is None or failure == happened.failure:
         return happened
+    if not failure.lost or last is None:
+        return replace(happened, failure=failure)
     failed = replace(_with_deaths(last, losses(spec, observed, last) or ()), stopped=Stop.WORKER_LOST)
-    return replace(happened, attempts=(*happened.attempts[:-1], failed), disbelieved=verdict)
+    return replace(happened, attempts=(*happened.attempts[:-1], failed), failure=failure)
 
 
 def _stop(spec: JobSpec | None, observed: Observed, *, suspended: bool) -> Stop | None:
@@ -317,10 +331,10 @@ def _stop(spec: JobSpec | None, observed: Observed, *, suspended: bool) -> Stop 
 
 def _deaths(spec: JobSpec, observed: Observed, attempt: Attempt) -> Iterator[PodEnd]:
     """Yield the deaths of workers, departed ones included, except those that were asked for."""
-    if attempt.started is None:
+    if attempt.begun is None:
         return
     for pod in (*observed.departed, *observed.workers):
-        death = worker_death(pod, spec.workers.template.main, attempt.started)
+        death = worker_death(pod, spec.workers.template.main, attempt.begun)
         if death is not None and not _is_asked_to_go(spec, observed, pod):
             yield death
 
@@ -347,10 +361,10 @@ def _with_late_news(
     updated = []
     for one, before in zip(attempts, until, strict=False):
         # Without a spec it is unknown which container is the main one.
-        if spec is None or one.started is None or before is None or one.stopped is not None:
+        if spec is None or one.begun is None or before is None or one.stopped is not None:
             updated.append(one)
             continue
-        late = (container_death(pod, spec.workers.template.main, one.started, before) for pod in pods)
+        late = (container_death(pod, spec.workers.template.main, one.begun, before) for pod in pods)
         updated.append(_with_deaths(one, (death for death in late if death is not None)))
     if updated and end is not None and updated[-1].stopped is None:
         updated[-1] = _with_end(spec, observed, updated[-1])

@@ -176,7 +176,7 @@ def kept_workers(spec: JobSpec, observed: Observed, *, is_over: bool) -> list[Ac
     if live is not None and not _waits_for_ever(live, len(workers)):
         return []
     kept = (*workers, *_orphans(observed))
-    adopted = [_adoption(pod, observed.owner) for pod in kept if observed.owner.uid not in pod.owners]
+    adopted = [adoption_by_job(pod, observed.owner) for pod in kept if observed.owner.uid not in pod.owners]
     if adopted or live is None:
         return adopted
     return [Delete(live.kind, live.name, live.uid, "a kept worker is lost, and is not replaced", orphans=True)]
@@ -194,7 +194,8 @@ def _orphans(observed: Observed) -> list[Pod]:
     return [pod for pod in pods if pod.created is None or since is None or pod.created >= since]
 
 
-def _adoption(pod: Pod, owner: Owner) -> Action:
+def adoption_by_job(pod: Pod, owner: Owner) -> Action:
+    """Return the change by which a pod stays until the job is deleted, whatever becomes of its controller."""
     reference = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.key.name, "uid": owner.uid}
     operations = is_object(pod.uid), adoption(reference, first=not pod.owners)
     return Patch(kinds.POD, pod.name, operations, "it stays until the job is deleted")

@@ -44,7 +44,11 @@ def mpi_job(
     name: str = "train",
     **spec: Any,
 ) -> Body:
-    """A job of one launcher and two workers; `spec` goes over what that needs."""
+    """
+    A job of one launcher and two workers; `spec` goes over what that needs.
+
+    Its launcher comes when the workers are Ready: most tests are about one step after the other.
+    """
     main = launcher or template(container("mpi", command=["mpirun", "-n", "2", "/pi"]))
     work = worker or template(container("worker", command=["sleep", "infinity"]))
     return {
@@ -62,6 +66,7 @@ def mpi_job(
                 "Launcher": {"replicas": 1, "template": main},
                 "Worker": {"replicas": replicas, "template": work},
             },
+            "launcherCreationPolicy": "WaitForWorkersReady",
             **spec,
         },
     }

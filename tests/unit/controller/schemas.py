@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from mpirt.controller.model.attempts import Attempt, Disbelieved, History, How, PodEnd, Stop
+from mpirt.controller.model.attempts import Attempt, Failure, History, How, PodEnd, Stop
 from tests.unit import yamlfiles
 from tests.unit.controller.jobs import NOON, Body
 from tests.unit.layers import PROJECT
 
 _END = PodEnd("train-worker-1", How.EXITED, "node-1", "mpi", 137, "OOMKilled", "words", NOON)
+_ATTEMPT = Attempt("train-launcher-1", "node-1", NOON, _END, Stop.JOB_DELETED, (_END,), 1, NOON, "2-0123abcd", NOON)
 HISTORY = History(
-    (Attempt("train-launcher-1", "node-1", NOON, _END, Stop.JOB_DELETED, (_END,), 1, "2-0123abcd", NOON),),
+    (_ATTEMPT,),
     forgotten=3,
     rerun="1",
-    disbelieved=Disbelieved("uid-of-Job", 3, final=True),
+    failure=Failure("uid-of-Job", 3, NOON, final=True, lost=True),
 )
 """Every field of it is written."""
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mpirt.discover.discovery import Criteria, Found, LeftOut, Pod, check_older_have_ended, discover
-from mpirt.errors import NotReady, SpecError
+from mpirt.discover.discovery import Criteria, Found, LeftOut, Pod, discover
+from mpirt.errors import SpecError
 from mpirt.hosts import Host
 from tests.unit.discover.pods import WORKERS, condition, labelled, owned, pod
 
@@ -173,42 +173,3 @@ class TestTwoJobs:
 
         assert names(found(launcher, pod("w-0"))) == ["w-0"]
 
-
-def launcher(name: str, created: str, **status: Any) -> Pod:
-    return pod(name, metadata={"creationTimestamp": created}, **status)
-
-
-class TestOlderPods:
-    def test_that_have_not_ended_are_named(self) -> None:
-        pods = [launcher("l-2", "2026-05-04T12:00:09Z"), launcher("l-1", "2026-05-04T12:00:01Z", phase="Pending")]
-
-        with pytest.raises(NotReady, match="pod l-1 came before this one and has not ended yet"):
-            check_older_have_ended(pods, "l-2")
-        check_older_have_ended(pods, "l-1")
-
-    def test_of_the_same_second_have_an_order(self) -> None:
-        pods = [launcher("l-2", "2026-05-04T12:00:01Z"), launcher("l-1", "2026-05-04T12:00:01Z")]
-
-        with pytest.raises(NotReady):
-            check_older_have_ended(pods, "l-2")
-        check_older_have_ended(pods, "l-1")
-
-    @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-    def test_that_have_ended_are_not_waited_for(self, phase: str) -> None:
-        pods = [launcher("l-1", "2026-05-04T12:00:01Z", phase=phase), launcher("l-2", "2026-05-04T12:00:09Z")]
-
-        check_older_have_ended(pods, "l-2")
-
-    def test_that_were_orphaned_are_waited_for(self) -> None:
-        metadata = {"creationTimestamp": "2026-05-04T12:00:01Z", "ownerReferences": [], "generateName": "l-"}
-
-        with pytest.raises(NotReady, match="pod l-1 came before this one"):
-            check_older_have_ended([pod("l-1", metadata=metadata), launcher("l-2", "2026-05-04T12:00:09Z")], "l-2")
-
-    def test_that_no_controller_has_made_are_copies_and_not_waited_for(self) -> None:
-        copy = pod("l-1", metadata={"creationTimestamp": "2026-05-04T12:00:01Z", "ownerReferences": []})
-
-        check_older_have_ended([copy, launcher("l-2", "2026-05-04T12:00:09Z")], "l-2")
-
-    def test_are_not_known_where_our_own_is_not(self) -> None:
-        check_older_have_ended([launcher("l-1", "2026-05-04T12:00:01Z")], "l-2")

@@ -155,7 +155,7 @@ class TestAnAttemptThatHasLostAWorker:
         world.later(3)
 
         assert "Succeeded" not in [row["type"] for row in status_of(world)["conditions"]]
-        assert status_of(world)["disbelieved"]["failures"] == 1
+        assert status_of(world)["failedLauncher"]["count"] == 1
 
     def test_by_the_word_of_mpirt_rsh(self) -> None:
         world = running()

@@ -10,7 +10,7 @@ import pytest
 
 from mpirt.controller.model.attempts import (
     Attempt,
-    Disbelieved,
+    Failure,
     History,
     How,
     PodEnd,
@@ -256,7 +256,7 @@ class TestWritingItDown:
         ),
         forgotten=2,
         rerun="1",
-        disbelieved=Disbelieved("uid-of-Job", 3, final=True),
+        failure=Failure("uid-of-Job", 3, at(7), final=True, lost=True),
     )
 
     def test_it_is_read_back_as_it_was_written(self) -> None:
@@ -290,7 +290,7 @@ class Pruned(World):
 
     def carry_out(self, action: Any) -> bool:
         done = super().carry_out(action)
-        for name in ("attempts", "attemptsForgotten", "rerun", "disbelieved"):
+        for name in ("attempts", "attemptsForgotten", "rerun", "failedLauncher"):
             self.job.get("status", {}).pop(name, None)
         return done
 
