@@ -76,7 +76,7 @@ def job_status(
         case State.RUNNING if launcher is not None:
             said[Type.RUNNING] = _running(spec, history, workers, launcher)
         case _:
-            said[Type.RUNNING] = _not_running(spec, observed, workers)
+            said[Type.RUNNING] = _not_running(spec, observed, history, workers)
     if state is State.RESTARTING:
         said[Type.RESTARTING] = (True, _restart_reason(history), _why_restarting(observed, history))
     if obstacle is not None:
@@ -270,11 +270,12 @@ def _running(spec: JobSpec, history: History, workers: Readiness, launcher: Pod)
     return True, Reason.RUNNING, f"{running}; {workers.counted}"
 
 
-def _not_running(spec: JobSpec, observed: Observed, workers: Readiness) -> Said:
+def _not_running(spec: JobSpec, observed: Observed, history: History, workers: Readiness) -> Said:
     job = observed.mine.get(kinds.JOB)
     waiting = [pod for pod in observed.previous_launchers if not pod.is_over]
-    if job is None and observed.paused_until is not None:
-        why = f"the next attempt begins at {write_time(observed.paused_until)}: the last ones have ended too soon"
+    again = history.next_attempt if job is None or observed.failure is not None else None
+    if again is not None and again > observed.now:
+        why = f"the next attempt begins at {write_time(again)}: the last ones have ended too soon"
         return False, Reason.LAUNCHER_NOT_RUNNING, f"{why}; {workers}"
     if not waiting and (job is None or (observed.running_launcher is not None and outdated(spec, job) is None)):
         return False, Reason.WORKERS_NOT_READY, str(workers)
@@ -285,7 +286,7 @@ def _not_running(spec: JobSpec, observed: Observed, workers: Readiness) -> Said:
         why = f"waiting for the previous launcher pod {waiting[0].name} to terminate"
     elif current:
         why = f"launcher pod {trouble(current[-1], spec.launcher.template.main) or current[-1].name}"
-    elif job is None or job.deleting or observed.failure is not None:
+    elif job is None or job.deleting:
         why = "the launcher Job is being deleted"
     else:
         missing = why_not_created(observed.failed_creates, job.uid, observed.launchers)

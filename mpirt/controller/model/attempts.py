@@ -146,10 +146,12 @@ class History:
     """The last launcher Job whose attempt has failed and does not end the job by itself."""
 
     @property
-    def pause(self) -> timedelta:
-        """How long to wait before the next attempt: the longer, the more have ended soon, one after the other."""
+    def next_attempt(self) -> datetime | None:
+        """When another may follow the one that has failed: the later, the more in a row have ended soon."""
+        if self.failure is None or self.failure.at is None:
+            return None
         soon = sum(1 for _ in takewhile(_has_ended_soon, reversed(self.attempts)))
-        return _SHORTEST_PAUSE * 2 ** (soon - 2) if soon > 1 else timedelta()
+        return self.failure.at + (_SHORTEST_PAUSE * 2 ** (soon - 2) if soon > 1 else timedelta())
 
     @property
     def last(self) -> Attempt | None:

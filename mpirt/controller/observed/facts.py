@@ -129,11 +129,8 @@ class Observed:
     @property
     def paused_until(self) -> datetime | None:
         """When the next attempt may begin, if that is later than now."""
-        failure = self.written_failure
-        if self.history is None or failure is None or failure.at is None:
-            return None
-        until = failure.at + self.history.pause
-        return until if until > self.now else None
+        until = None if self.history is None else self.history.next_attempt
+        return until if until is not None and until > self.now else None
 
     def live(self, kind: str) -> Live | None:
         """Return our object of that kind, unless it is being deleted."""

@@ -15,7 +15,9 @@ from tests.unit.controller.jobs import NOON, Body
 from tests.unit.layers import PROJECT
 
 _END = PodEnd("train-worker-1", How.EXITED, "node-1", "mpi", 137, "OOMKilled", "words", NOON)
-_ATTEMPT = Attempt("train-launcher-1", "node-1", NOON, _END, Stop.JOB_DELETED, (_END,), 1, NOON, "2-0123abcd", NOON)
+_ATTEMPT = Attempt(
+    "train-launcher-1", "node-1", NOON, _END, Stop.JOB_DELETED, (_END,), 1, NOON, "2-0123abcd", NOON
+)
 HISTORY = History(
     (_ATTEMPT,),
     forgotten=3,

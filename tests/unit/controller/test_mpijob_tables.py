@@ -71,6 +71,7 @@ def jobs() -> list[JobSpec]:
         *(mpi_job(mpiImplementation=mpi, worker=template(cpus)) for mpi in ("OpenMPI", "Intel", "MPICH")),
         mpi_job(worker=template(container("mpi"), schedulingGates=gates)),
         mpi_job(launcher=template(cpus), runLauncherAsWorker=True),
+        *(mpi_job(mpiImplementation=mpi, elastic={"minReplicas": 1}) for mpi in ("OpenMPI", "MPICH")),
         alone,
     ]
     return [MPI_JOB.parse(body) for body in bodies]

@@ -248,7 +248,7 @@ class World:
         """The launcher Job has these pods, and this status."""
         job = self.get("Job")
         job["status"] = status
-        for key in [key for key, body in self.objects.items() if _has_role(body, "launcher")]:
+        for key in [key for key, body in self.objects.items() if _is_launcher_of(body, job)]:
             del self.objects[key]
         for body in bodies:
             body["metadata"]["ownerReferences"] = [pods.owner_of("launcher", job)]
@@ -337,6 +337,10 @@ def succeeded(policy: str = "None", **annotations: str) -> World:
     return world
 
 
+ONCE = {"backoffLimit": 0}
+"""The run policy of a job whose first attempt is the last one."""
+
+
 def annotate(world: World, **annotations: str) -> None:
     world.job["metadata"].setdefault("annotations", {}).update(annotations)
 
@@ -344,6 +348,11 @@ def annotate(world: World, **annotations: str) -> None:
 def _has_role(body: Body, role: str) -> bool:
     labels = body["metadata"].get("labels", {})
     return bool(body["kind"] == "Pod" and labels.get("training.kubeflow.org/job-role") == role)
+
+
+def _is_launcher_of(body: Body, job: Body) -> bool:
+    owners = [owner["uid"] for owner in body["metadata"].get("ownerReferences", [])]
+    return _has_role(body, "launcher") and (not owners or job["metadata"]["uid"] in owners)
 
 
 def writes(actions: Sequence[Action]) -> list[str]:

@@ -172,4 +172,3 @@ class TestTwoJobs:
         launcher = pod("l", metadata={"labels": {"mpirt.dev/role": "launcher"}, "ownerReferences": [OTHER]})
 
         assert names(found(launcher, pod("w-0"))) == ["w-0"]
-

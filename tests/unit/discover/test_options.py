@@ -130,29 +130,6 @@ def test_help_and_version_are_asked_for_anywhere(words: list[str], text: str) ->
     assert wants_text(words) == text
 
 
-class TestWhatComesFirst:
-    def test_is_named_by_its_labels(self) -> None:
-        options = read("--wait=2", "--after", "role=launcher", environ={"MPIRT_POD": "l-2"})
-
-        assert (options.after, options.own) == (by_selector("role=launcher", origin="--after"), "l-2")
-
-    def test_may_be_all_that_is_waited_for(self) -> None:
-        options = read("--wait=0", "--timeout=9", "--after", "role=launcher", environ={"MPIRT_POD": "l-2"})
-
-        assert (options.wait, options.wait_seconds) == (0, 9.0)
-        assert options.after == by_selector("role=launcher", origin="--after")
-
-    @pytest.mark.parametrize(
-        ("words", "environ"),
-        [
-            pytest.param(("--after=a",), {"MPIRT_POD": "l-2"}, id="without waiting"),
-            pytest.param(("--after=a", "--wait=2"), {}, id="by nobody knows whom"),
-        ],
-    )
-    def test_needs_to_be_waited_for_by_somebody(self, words: tuple[str, ...], environ: dict[str, str]) -> None:
-        assert complaint(*words, environ=environ) == "--after needs --wait, and our own pod's name in MPIRT_POD"
-
-
 class TestAJob:
     def test_is_asked_for_by_the_label_of_each_controller(self) -> None:
         assert by_job("train", origin="--job") == Selection(

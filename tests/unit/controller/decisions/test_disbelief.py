@@ -83,7 +83,7 @@ class TestAnAttemptThatHasLostAWorker:
         assert NO_SUCCESS in world.condition("Restarting")[2]
         assert "Succeeded" not in [row["type"] for row in status_of(world)["conditions"]]
         assert ("Job", "train-launcher") in world.objects
-        assert world.get("Job")["spec"]["backoffLimit"] == 1
+        assert world.get("Job")["metadata"]["uid"] == "uid-of-Job-2"
 
     def test_is_judged_at_once_if_the_loss_is_known(self) -> None:
         world = running()
@@ -111,6 +111,7 @@ class TestAnAttemptThatHasLostAWorker:
         world = running()
         for number in (1, 2, 3):
             if number > 1:
+                world.later(10)
                 again = pods.launcher(
                     f"train-launcher-{number}",
                     created=world.seconds,

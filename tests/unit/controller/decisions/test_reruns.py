@@ -104,7 +104,7 @@ class TestItRunsAgain:
         assert world.later(60) == []
 
     def test_what_happened_in_the_run_before_is_not_told_of_this_one(self) -> None:
-        world = started(runPolicy={"cleanPodPolicy": "Running"})
+        world = started(runPolicy={"cleanPodPolicy": "Running", "backoffLimit": 0})
         end: Any = pods.ended("mpi", 3, since=12, at=18)
         world.launcher_is(pods.launcher(phase="Failed", conditions={}, containers=[end]), failed=1)
         world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)

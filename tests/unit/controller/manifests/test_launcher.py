@@ -38,20 +38,17 @@ class TestTheJob:
         assert {**made["spec"], "template": {}} == {
             "completions": 1,
             "parallelism": 1,
-            "backoffLimit": 6,
+            "backoffLimit": 0,
             "template": {},
         }
 
-    def test_retries_and_deadline_come_with_it_but_no_ttl(self) -> None:
-        policy = {"backoffLimit": 0, "activeDeadlineSeconds": 60, "ttlSecondsAfterFinished": 5}
+    def test_the_deadline_comes_with_it_but_neither_retries_nor_a_ttl(self) -> None:
+        policy = {"backoffLimit": 3, "activeDeadlineSeconds": 60, "ttlSecondsAfterFinished": 5}
 
         made = launcher_job(parsed(runPolicy=policy), SETTINGS)["spec"]
 
         assert (made["backoffLimit"], made["activeDeadlineSeconds"]) == (0, 60)
         assert "ttlSecondsAfterFinished" not in made
-
-    def test_one_that_is_held_back_makes_no_pod(self) -> None:
-        assert launcher_job(parsed(), SETTINGS, held=True)["spec"]["parallelism"] == 0
 
     def test_scaling_does_not_change_its_template(self) -> None:
         assert launcher_job(parsed(replicas=2), SETTINGS) == launcher_job(parsed(replicas=200), SETTINGS)
@@ -159,10 +156,6 @@ class TestThePod:
         assert pod(launcher=template(container("mpi"), sidecar))["containers"][1] == sidecar
 
 
-LAUNCHERS = (
-    "training.kubeflow.org/operator-name=mpi-operator,training.kubeflow.org/job-name=train,"
-    "training.kubeflow.org/job-role=launcher"
-)
 SELECTOR = (
     "training.kubeflow.org/operator-name=mpi-operator,training.kubeflow.org/job-name=train,"
     "training.kubeflow.org/job-role=worker"
@@ -181,7 +174,8 @@ HELPER = {
 }
 
 
-WAITS = ["--wait", "$(MPIRT_WORKERS_NEEDED)", "--timeout", "604800", "--after", LAUNCHERS]
+WAITS = ["--wait", "$(MPIRT_WORKERS_NEEDED)", "--timeout", "604800"]
+ELASTIC: dict[str, Any] = {"elastic": {"minReplicas": 1}}
 
 
 def helper_resources(main: dict[str, Any]) -> dict[str, Any]:
@@ -193,14 +187,17 @@ def helper_resources(main: dict[str, Any]) -> dict[str, Any]:
 
 
 class TestBeforeItStarts:
-    def test_one_container_delivers_the_runtime_and_waits_for_the_workers(self) -> None:
-        (made,) = pod()["initContainers"]
+    def test_one_container_delivers_the_runtime(self) -> None:
+        assert pod()["initContainers"] == [{"name": "mpirt-runtime", **HELPER, "args": ["/opt/mpirt"]}]
+
+    def test_of_an_elastic_job_it_also_waits_for_the_first_workers(self) -> None:
+        (made,) = pod(**ELASTIC)["initContainers"]
 
         assert (made["name"], made["image"]) == ("mpirt-wait", "mpirt-runtime:1")
         # The image starts the program that delivers.
         assert "command" not in made
         assert made["args"] == ["/opt/mpirt", "--", "/opt/mpirt/bin/mpirt-discover", *WAITS]
-        assert [each["name"] for each in made["env"]] == ["MPIRT_POD", "MPIRT_SELECTOR", "MPIRT_WORKERS_NEEDED"]
+        assert [each["name"] for each in made["env"]] == ["MPIRT_SELECTOR", "MPIRT_WORKERS_NEEDED"]
 
     @pytest.mark.parametrize(
         ("main", "cpu"),
@@ -235,10 +232,12 @@ class TestBeforeItStarts:
     def test_around_those_of_the_user_the_runtime_comes_first_and_the_wait_last(self) -> None:
         own = container("fetch")
 
-        made = pod(launcher=template(container("mpi"), initContainers=[own]))["initContainers"]
+        given = template(container("mpi"), initContainers=[own])
+        runtime = {"name": "mpirt-runtime", **HELPER, "args": ["/opt/mpirt"]}
 
-        assert made == [
-            {"name": "mpirt-runtime", **HELPER, "args": ["/opt/mpirt"]},
+        assert pod(launcher=given)["initContainers"] == [runtime, own]
+        assert pod(launcher=given, **ELASTIC)["initContainers"] == [
+            runtime,
             own,
             {
                 "name": "mpirt-wait",
@@ -246,7 +245,6 @@ class TestBeforeItStarts:
                 "command": ["/opt/mpirt/bin/mpirt-discover"],
                 "args": WAITS,
                 "env": [
-                    {"name": "MPIRT_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
                     {"name": "MPIRT_SELECTOR", "value": SELECTOR},
                     {
                         "name": "MPIRT_WORKERS_NEEDED",
@@ -268,7 +266,8 @@ class TestBeforeItStarts:
             }
 
     def test_without_a_runtime_image_the_launchers_own_programs_are_used(self) -> None:
-        made = pod(settings=Settings(runtime_image=""))
+        assert pod(settings=Settings(runtime_image=""))["initContainers"] == []
+        made = pod(settings=Settings(runtime_image=""), **ELASTIC)
 
         (wait,) = made["initContainers"]
         assert (wait["image"], wait["command"], wait["volumeMounts"]) == ("mpi:4", ["mpirt-discover"], [])
@@ -283,6 +282,7 @@ class TestItsEnvironment:
         "MPIRT_CONTAINER": "worker",
         "MPIRT_FENCE": "uid-of-train",
         "MPIRT_ACCOUNT": "/dev/termination-log",
+        "MPIRT_WAIT": "604800",
     }
     NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}  # noqa: RUF012  a literal
 

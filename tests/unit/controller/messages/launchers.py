@@ -41,19 +41,19 @@ def retried(number: int = 2, *, created: float) -> Body:
 
 
 def started_again() -> tuple[World, Body, Body]:
-    """A job whose first launcher has failed; its pod is still there, and another runs."""
-    world = started()
+    """A job whose first launcher has failed; its pod is still there, and another runs, which is the last."""
+    world = started(runPolicy={"backoffLimit": 1})
     first, second = end_of(137, reason="OOMKilled", since=12, at=18), retried(created=30)
-    world.launcher_is(first, failed=1)
+    world.launcher_is(first)
     world.later(5)
-    world.launcher_is(first, second, failed=1, active=1)
+    world.launcher_is(second, active=1)
     world.later(15)
     return world, first, second
 
 
-def loses_launcher() -> World:
+def loses_launcher(**spec: Any) -> World:
     """A job whose launcher's node is lost."""
-    world = started()
+    world = started(**spec)
     world.launcher_is(pods.launcher(conditions=pods.lost(30)), active=1)
     world.later(50)
     return world

@@ -136,17 +136,17 @@ class TestWhenTheLauncherStartsAgain:
         assert said[2] == "launcher pod train-launcher-1 was deleted"
 
     def test_the_last_launcher_is_named_instead_of_one_that_had_failed_before(self) -> None:
-        world, first, second = started_again()
+        world, _, second = started_again()
         second["status"] |= pods.launcher(conditions=pods.lost(40))["status"]
         world.later(60)
         said = "launcher pod train-launcher-2 was lost with its node node-1"
 
-        world.launcher_is(first, failed=1)
+        world.launcher_is()
         world.later(15)
         assert world.condition("Restarting") == (True, "MPIJobRestarting", said)
         assert world.later(60) == []
 
-        gives_up(world, failed=2)
+        gives_up(world)
         world.later(15)
         assert world.condition("Failed")[1:] == ("BackoffLimitExceeded", f"Limit; {said}")
 
@@ -205,15 +205,15 @@ class TestWhenTheLauncherStartsAgain:
     ) -> None:
         world = started()
         failed = end_of(137, "rank 1 was killed", since=12, at=18)
-        world.launcher_is(failed, failed=1)
+        world.launcher_is(failed)
         world.settle()
         world.seconds = 30
-        world.launcher_is(failed, retried(created=28), failed=1, active=1)
+        world.launcher_is(retried(created=28), active=1)
         world.settle()
         said = "launcher pod train-launcher-1 ended with code 137 (SIGKILL): rank 1 was killed"
         assert world.condition("Restarting") == (False, "MPIJobRunning", f"{AGAIN}{said}")
         if state == "Succeeded":
-            world.finish(failed=1, succeeded=1)
+            world.finish(succeeded=1)
         assert world.state() == state
 
         world.workers_are(pods.worker(0), oom(1, at=died))
@@ -224,11 +224,13 @@ class TestWhenTheLauncherStartsAgain:
 
     def test_the_cause_of_the_last_of_several_attempts_is_reported(self) -> None:
         world = started(runPolicy={"backoffLimit": 6})
-        ended = end_of(1, since=12, at=18), end_of(2, number=2, created=28, since=30, at=40)
-        world.launcher_is(*ended, failed=2)
+        world.launcher_is(end_of(1, since=12, at=18))
         world.settle()
-        world.seconds = 52
-        world.launcher_is(*ended, retried(3, created=50), failed=2, active=1)
+        world.seconds = 42
+        world.launcher_is(end_of(2, number=2, created=28, since=30, at=40))
+        world.settle()
+        world.later(10)
+        world.launcher_is(retried(3, created=50), active=1)
         world.settle()
 
         world.workers_are(oom(0, at=17), oom(1, at=39))

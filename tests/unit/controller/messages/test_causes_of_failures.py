@@ -7,17 +7,15 @@ import pytest
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, at
 from tests.unit.controller.messages.launchers import (
-    AGAIN,
     LOST,
     OOM,
     end_of,
     gives_up,
     loses_launcher,
     oom,
-    retried,
     tolerant,
 )
-from tests.unit.controller.world import World, started
+from tests.unit.controller.world import ONCE, World, started
 
 ENDED = "launcher pod train-launcher-1 ended with code"
 
@@ -30,7 +28,7 @@ class TestWhenTheJobHasFailed:
     def test_a_worker_that_died_before_is_named_if_its_node_reports_it_later(
         self, died: float, worker: str
     ) -> None:
-        world = started()
+        world = started(runPolicy=ONCE)
         world.launcher_is(end_of(1, "last words", since=12, at=18), failed=1)
         gives_up(world)
         assert world.condition("Failed")[2] == f"Limit; {ENDED} 1: last words"
@@ -43,7 +41,7 @@ class TestWhenTheJobHasFailed:
         assert world.later(60) == []
 
     def test_a_launcher_that_was_lost_with_its_node_is_named_and_stays_named(self) -> None:
-        world = loses_launcher()
+        world = loses_launcher(runPolicy=ONCE)
 
         world.launcher_is()
         gives_up(world)
@@ -60,7 +58,7 @@ class TestWhenTheJobHasFailed:
         ],
     )
     def test_a_launcher_that_was_deleted(self, reason: str, said: str) -> None:
-        world = started()
+        world = started(runPolicy=ONCE)
         world.launcher_is(pods.launcher(deleted=50), active=0)
         world.later(5)
 
@@ -71,7 +69,7 @@ class TestWhenTheJobHasFailed:
         assert world.condition("Failed")[2] == said
 
     def test_a_worker_that_is_no_longer_needed_by_then_is_named(self) -> None:
-        world = started(runPolicy={"cleanPodPolicy": "Running"})
+        world = started(runPolicy={"cleanPodPolicy": "Running", **ONCE})
         world.launcher_is(end_of(1, since=12, at=18), failed=1)
         gives_up(world)
         assert "StatefulSet" not in world.kinds()
@@ -82,7 +80,7 @@ class TestWhenTheJobHasFailed:
         assert world.condition("Failed")[2] == f"Limit; train-worker-1: {OOM}; {ENDED} 1"
 
     def test_the_failure_is_reported_when_the_launchers_pod_is_seen_to_have_failed(self) -> None:
-        world = started()
+        world = started(runPolicy=ONCE)
         gives_up(world)
         assert world.state() == "Running"
         assert (world.plan().actions, world.plan().again) == ((), at(world.seconds + 5))
@@ -94,7 +92,7 @@ class TestWhenTheJobHasFailed:
         assert world.events[-1][2] == world.condition("Failed")[2]
 
     def test_no_restart_is_reported_when_the_last_attempt_has_failed(self) -> None:
-        world = started(runPolicy={"backoffLimit": 0})
+        world = started(runPolicy=ONCE)
         world.launcher_is(end_of(3, since=12, at=18))
         assert (world.plan().actions, world.plan().again) == ((), at(33))
 
@@ -104,7 +102,7 @@ class TestWhenTheJobHasFailed:
         assert "MPIJobRestarting" not in world.told()
 
     def test_a_restart_is_reported_if_the_launcher_job_does_not_end_for_long(self) -> None:
-        world = started(runPolicy={"backoffLimit": 0})
+        world = started(runPolicy=ONCE)
         world.launcher_is(end_of(3, since=12, at=18))
 
         world.later(20)
@@ -112,7 +110,7 @@ class TestWhenTheJobHasFailed:
         assert world.state() == "Restarting"
 
     def test_a_cause_that_is_not_seen_in_time_is_reported_later(self) -> None:
-        world = started()
+        world = started(runPolicy=ONCE)
         gives_up(world)
         world.later(5)
         assert world.condition("Failed")[2] == "Limit"
@@ -123,7 +121,7 @@ class TestWhenTheJobHasFailed:
         assert world.condition("Failed")[2] == f"Limit; {ENDED} 3"
 
     def test_a_worker_that_is_deleted_afterwards_is_not_named(self) -> None:
-        world = started()
+        world = started(runPolicy=ONCE)
         world.launcher_is(end_of(1), failed=1)
         gives_up(world)
         said = world.condition("Failed")
@@ -132,16 +130,6 @@ class TestWhenTheJobHasFailed:
         world.later(15)
 
         assert world.condition("Failed") == said
-
-
-def test_a_restart_between_two_looks_is_reported_afterwards() -> None:
-    world = started()
-
-    world.launcher_is(end_of(137, reason="OOMKilled", at=18), retried(created=30), failed=1, active=1)
-    world.later(15)
-
-    said = f"{AGAIN}{ENDED} 137 (OOMKilled)"
-    assert world.condition("Restarting") == (False, "MPIJobRunning", said)
 
 
 class TestASuccessThatMayBeFalse:

@@ -10,7 +10,7 @@ from mpirt.controller.model.actions import Action, Done, Outcome, Unavailable
 from mpirt.controller.monitoring.logs import FORMS, LineLog
 from mpirt.controller.monitoring.metrics import Metrics
 from tests.unit.controller.jobs import NOON
-from tests.unit.controller.world import started
+from tests.unit.controller.world import ONCE, started
 
 LOGFMT = 'level=warning message="made again" job=ml/train tries=2 ours=true error="\\n"'
 JSON = '"level":"warning","message":"made again","job":"ml/train","tries":2,"ours":true,"error":"\\n"'
@@ -51,7 +51,7 @@ def counted(metrics: Metrics) -> dict[str, float]:
 
 
 def of_life(kind: str, reason: str) -> list[Action]:
-    world = started()
+    world = started(runPolicy=ONCE)
     world.finish(kind, reason=reason)
     world.later(10)
     return world.done

@@ -79,6 +79,7 @@ class TestAnAttempt:
             "node": "node-1",
             "creationTime": time(10),
             "startTime": time(12),
+            "beginTime": time(12),
         }
 
     def test_holds_the_workers_that_died_in_it(self) -> None:
@@ -251,7 +252,7 @@ class TestItsSize:
 class TestWritingItDown:
     HISTORY = History(
         (
-            Attempt("train-launcher-1", "node-1", NOON, None, Stop.SUSPENDED, (DEATH,), 3, "2-0123abcd"),
+            Attempt("train-launcher-1", "node-1", NOON, None, Stop.SUSPENDED, (DEATH,), 3, NOON, "2-0123abcd"),
             Attempt("train-launcher-2", ended=PodEnd("train-launcher-2", How.GONE), created=NOON),
         ),
         forgotten=2,
@@ -307,7 +308,7 @@ class TestWhereTheCrdDropsIt:
         world.finish(succeeded=1)
 
         assert world.condition("Restarting")[1] == "WorkerLost"
-        assert world.get("Job")["spec"]["backoffLimit"] == 5
+        assert world.get("Job")["metadata"]["uid"] == "uid-of-Job-2"
 
     def test_what_died_is_told_still_when_it_shows_no_more(self) -> None:
         world = Pruned()

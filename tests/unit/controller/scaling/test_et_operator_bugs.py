@@ -122,14 +122,14 @@ def test_a_job_that_has_succeeded_is_not_suspended() -> None:
 
 
 def test_a_launcher_that_is_missing_ends_the_job_or_is_created_again() -> None:
-    never = launcher_job(TRAINING.parse(training_job()), Settings(""))["spec"]
+    never = TRAINING.parse(training_job())
     again = training_job()
     again["spec"]["etReplicaSpecs"]["launcher"]["restartPolicy"] = "Always"
-    always = launcher_job(TRAINING.parse(again), Settings(""))["spec"]
+    always = TRAINING.parse(again)
 
-    assert (never["backoffLimit"], "podFailurePolicy" in never) == (0, False)
-    assert always["backoffLimit"] == 6
-    assert always["podFailurePolicy"]["rules"] == [
+    assert (never.run.retries, always.run.retries) == (0, 6)
+    assert "podFailurePolicy" not in launcher_job(never, Settings(""))["spec"]
+    assert launcher_job(always, Settings(""))["spec"]["podFailurePolicy"]["rules"] == [
         {
             "action": "FailJob",
             "onExitCodes": {"containerName": "launcher", "operator": "NotIn", "values": [0]},
