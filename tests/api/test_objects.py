@@ -66,7 +66,7 @@ def all_of(spec: JobSpec) -> dict[str, Body]:
         role_binding(spec),
         service(spec),
         stateful_set(spec, SETTINGS),
-        launcher_job(spec, SETTINGS, held=True),
+        launcher_job(spec, SETTINGS),
     ]
     return {manifest["kind"]: manifest for manifest in made}
 

@@ -275,7 +275,7 @@ def _not_running(spec: JobSpec, observed: Observed, history: History, workers: R
     waiting = [pod for pod in observed.previous_launchers if not pod.is_over]
     again = history.next_attempt if job is None or observed.failure is not None else None
     if again is not None and again > observed.now:
-        why = f"the next attempt begins at {write_time(again)}: the last ones have ended too soon"
+        why = f"the next attempt begins at {write_time(again)}: the last ones ended too soon"
         return False, Reason.LAUNCHER_NOT_RUNNING, f"{why}; {workers}"
     if not waiting and (job is None or (observed.running_launcher is not None and outdated(spec, job) is None)):
         return False, Reason.WORKERS_NOT_READY, str(workers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -23,18 +22,6 @@ def none_ready(program: Program) -> Ended:
 
 def misspelled(program: Program) -> Ended:
     return program.run("--job", "trian", "--timeout", ROOMY)
-
-
-def launcher(name: str, *, phase: str = "Running") -> dict[str, Any]:
-    """As a Job makes it."""
-    body = pod(name, labels={"role": "launcher"}, phase=phase)
-    body["metadata"]["generateName"] = "l-"
-    return body
-
-
-def an_older_launcher(program: Program) -> Ended:
-    program.server.world.put(launcher("l-1"), launcher("l-2"))
-    return program.job("--wait=3", "--timeout", ROOMY, "--after=role=launcher", env={"MPIRT_POD": "l-2"})
 
 
 def two_of_four(program: Program) -> Ended:
@@ -177,28 +164,6 @@ class TestWaiting:
         ended = program.job("--wait", "3", "--timeout", "30", "--format", "json")
 
         assert [host["name"] for host in json.loads(ended.output)] == ["w-0", "w-2", "w-10"]
-
-    @pytest.mark.parametrize("ended", [Scene(an_older_launcher)], indirect=True, ids=str)
-    def test_goes_on_while_an_older_launcher_has_not_ended(self, ended: Ended) -> None:
-        assert (ended.code, ended.output) == (253, ""), ended
-        assert ended.last == "pod l-1 came before this one and has not ended yet"
-
-    def test_ends_when_the_older_launcher_has_ended(self, program: Program) -> None:
-        program.server.world.put(launcher("l-1", phase="Failed"), launcher("l-2"))
-
-        ended = program.job("--wait=3", "--timeout=30", "--after=role=launcher", env={"MPIRT_POD": "l-2"})
-
-        assert ended.output == HOSTS
-
-    def test_for_no_worker_ends_where_there_is_none(self, program: Program) -> None:
-        program.server.world.put(pod("l-2", labels={"role": "launcher"}))
-
-        ended = program.run(
-            *("--selector=role=nobody", "--wait=0", "--timeout=30", "--after=role=launcher"),
-            env={"MPIRT_POD": "l-2"},
-        )
-
-        assert (ended.code, ended.output) == (0, ""), ended
 
     @pytest.mark.parametrize("ended", [Scene(two_of_four)], indirect=True, ids=str)
     def test_in_vain_names_who_is_missing_and_has_a_code_of_its_own(self, ended: Ended) -> None:
