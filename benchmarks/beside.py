@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks import manyjobs
+from benchmarks import manyjobs, restarts
 from benchmarks.frame import Row, Unmeasured, in_turn
 from benchmarks.manyjobs import IDLE_SECONDS, KINDS, Side
 from benchmarks.place import fresh_ground
@@ -88,8 +88,13 @@ class _Contender:
             raise Unmeasured(f"no rank of {name} has written anything")
         return min(map(float, moments)) - began
 
+    def restart(self) -> float:
+        """Kill a rank of a job; returns after how many seconds all run again."""
+        name = f"again-{next(self.numbers)}"
+        return restarts.seconds(self.side.namespace, name, _IMAGE, self.worker, self.begins)
 
-def measure(runs: int, jobs: int, workers: int) -> list[Row]:
+
+def measure(runs: int, kills: int, jobs: int, workers: int) -> list[Row]:
     """All rows of the table."""
     with fresh_ground() as (cluster, folder), ExitStack() as stack:
         if not cluster.is_ours:
@@ -102,7 +107,7 @@ def measure(runs: int, jobs: int, workers: int) -> list[Row]:
         with step(OURS):
             ours = stack.enter_context(_ours(cluster, folder, proxy))
         with _theirs(cluster, folder, proxy, _UNLIMITED) as theirs:
-            rows = _small(ours, theirs, runs)
+            rows = [*_small(ours, theirs, runs), *_restarted(ours, theirs, kills)]
             fast = _many(theirs.side, jobs, workers)
         with _theirs(cluster, folder, proxy, ()) as theirs:
             shipped = _many(theirs.side, jobs, workers)
@@ -126,6 +131,16 @@ def _small(ours: _Contender, theirs: _Contender, runs: int) -> list[Row]:
         Row("first_output_ratio", "apply to the first rank's output, s", *seconds),
         Row("writes_ratio", "writes of the controller for a small job, to its end", first, second),
     ]
+
+
+def _restarted(ours: _Contender, theirs: _Contender, kills: int) -> list[Row]:
+    """Jobs in turn, of which a rank is killed."""
+    if not kills:
+        return []
+    with step(f"{kills} ranks killed of each"):
+        seconds = in_turn(kills, ours.restart, theirs.restart)
+    what = f"a rank killed to all {restarts.WORKERS} running, s"
+    return [Row("restart_ratio", what, *seconds)]
 
 
 def _writes_of(proxy: ApiProxy, door: str) -> Callable[[], int]:

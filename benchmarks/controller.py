@@ -40,18 +40,22 @@ _BOUNDS_OF_JOBS = {f"create_{_JOBS}_s": 180, "rss_mb": 250, "idle_cpu_percent": 
                  help="Compare with this one, on real nodes."),
     click.option("--runs", type=click.IntRange(1), default=10, show_default=True,
                  help="Pairs of small jobs, with --beside."),
+    click.option("--kills", type=click.IntRange(0), default=3, show_default=True,
+                 help="Pairs of jobs of which a rank is killed, with --beside."),
 )  # fmt: skip
-def controller(*, jobs: int | None, workers: int | None, other: str | None, runs: int) -> Report:
+def controller(*, jobs: int | None, workers: int | None, other: str | None, runs: int, kills: int) -> Report:
     """
     Many jobs at once on a control plane without nodes: time, writes, CPU, memory, a restart. Needs no root.
 
     With --beside, the controller and mpi-operator on the test cluster: the time to a job's first output, writes,
-    many jobs at once, CPU, memory. 20 minutes, root.
+    from a killed rank to all ranks, many jobs at once, CPU, memory. 25 minutes, root.
     """
     if other:
         jobs, workers = jobs or beside.JOBS, workers or beside.WORKERS
         notes = [f"{runs} pairs of small jobs; {jobs} jobs of {workers} workers"]
-        return compared(beside.measure(runs, jobs, workers), ours=beside.OURS, theirs=beside.THEIRS, notes=notes)
+        return compared(
+            beside.measure(runs, kills, jobs, workers), ours=beside.OURS, theirs=beside.THEIRS, notes=notes
+        )
     jobs, workers = jobs or _JOBS, workers or 1
     names = [f"node-{number}" for number in range(1 + jobs * (workers + 1) // _PODS_OF_A_NODE)]
     with tempfile.TemporaryDirectory(prefix="mpirt-benchmark-") as name:

@@ -30,6 +30,8 @@ QUOTA = {
     "spec": {"hard": {f"requests.{SCARCE}": "0", f"requests.{DISK}": "150Mi"}},
 }
 
+LATE = {"launcherCreationPolicy": "WaitForWorkersReady"}
+
 REASONS = {
     "quota": f" can't be created: {FORBIDDEN}",
     "unschedulable": " is not scheduled: Unschedulable: ",
@@ -57,7 +59,7 @@ def waiting(controller: Controller) -> Iterator[dict[str, MpiJob]]:
     namespace.kubectl.apply(QUOTA)
     until(lambda: is_counted(namespace), within=60, what="the quota to be in force")
     made = {
-        why: submit(namespace, job_name(why), "busybox", ("true",), **{"workers": 1, **fields})
+        why: submit(namespace, job_name(why), "busybox", ("true",), **{"workers": 1, **LATE, **fields})
         for why, fields in jobs(namespace).items()
     }
     yield made
@@ -102,7 +104,7 @@ def test_an_elastic_job_begins_with_the_workers_that_can_be_made(waiting: dict[s
     assert [pod["metadata"]["name"] for pod in job.pods("worker")] == [f"{job.name}-worker-0"]
 
 
-@promise("The launcher starts when all workers are Ready, and not before.", of="MPIJob")
+@promise("With WaitForWorkersReady the launcher is created when all workers are Ready.", of="MPIJob")
 def test_a_launcher_waits_for_workers_that_take_their_time(waiting: dict[str, MpiJob]) -> None:
     job = waiting["slow"]
     job.wait_for_end()

@@ -70,7 +70,7 @@ def job_status(
     said = {Type.CREATED: _created(spec), **_past(observed, history)}
     match state:
         case State.FINISHED if end is not None:
-            said |= _finished(observed, history, end)
+            said |= _finished(observed, history, _with_missing_workers(end, history, workers))
         case State.SUSPENDED:
             said |= _instead(Type.SUSPENDED, Reason.SUSPENDED, f"{_title(observed)} is suspended.")
         case State.RUNNING if launcher is not None:
@@ -137,6 +137,14 @@ def _status(
         completed=at,
         history=history,
     )
+
+
+def _with_missing_workers(end: JobEnd, history: History, workers: Readiness) -> JobEnd:
+    """Return the end of a job that has waited for its workers until its deadline, with those that are missing."""
+    has_begun = history.last is not None and history.last.begun is not None
+    if end.reason != Reason.DEADLINE or has_begun:
+        return end
+    return replace(end, message=f"{end.message}; {workers}")
 
 
 def _finished(observed: Observed, history: History, end: JobEnd) -> dict[Type, Said]:

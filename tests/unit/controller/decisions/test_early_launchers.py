@@ -101,6 +101,15 @@ class TestTheJob:
         assert world.state() == "Running"
 
 
+    def test_that_waits_until_its_time_is_over_names_the_workers_that_are_missing(self) -> None:
+        world = early(pods.worker(0), pods.worker(1, conditions={}))
+
+        world.finish("Failed", reason="DeadlineExceeded", message="Too long", failed=1)
+        world.later(10)
+
+        assert world.condition("Failed")[2].startswith("Too long; 1 of 2 workers are Ready: train-worker-1 ")
+
+
 class TestAWorkerThatDies:
     def test_before_all_are_ready_is_no_loss(self) -> None:
         world = early(pods.worker(0, conditions={}), crashed(8))
