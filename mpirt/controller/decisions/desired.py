@@ -132,11 +132,19 @@ def _why_unused(name: str, gang: GangScheduler | None, *, is_member: bool) -> st
 
 
 def launcher_rights(spec: JobSpec, observed: Observed, workers: Readiness) -> list[Manifest]:
-    """Return the Role and its binding; before the launcher is created, they would change with each worker."""
-    is_begun = bool(observed.mine.keys() & {kinds.ROLE, kinds.ROLE_BINDING, kinds.JOB})
-    if not (is_begun or not spec.has_workers or is_time(spec, workers)):
+    """Return the Role and its binding: not earlier than they are needed, since they change with each worker."""
+    is_there = bool(observed.mine.keys() & {kinds.ROLE, kinds.ROLE_BINDING})
+    if not (is_there or not spec.has_workers or _is_needed(spec, observed, workers)):
         return []
     return [role(spec, _may_enter(spec, observed)), role_binding(spec)]
+
+
+def _is_needed(spec: JobSpec, observed: Observed, workers: Readiness) -> bool:
+    """Whether a launcher may use its rights soon: one that starts before its workers takes a second for that."""
+    if not spec.starts_before_workers:
+        return kinds.JOB in observed.mine or is_time(spec, workers)
+    is_placed = any(pod.node for pod in observed.launchers)
+    return is_placed or observed.workers_by_name.keys() >= set(spec.workers.names)
 
 
 def _may_enter(spec: JobSpec, observed: Observed) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import container, mpi_job, template
-from tests.unit.controller.world import settled, started, writes
+from tests.unit.controller.world import started, writes
 
 OTHER_LAUNCHER = template(container("mpi", command=["other"]))
 OTHER_WORKER = template(container("worker", image="mpi:5"))
@@ -82,7 +82,8 @@ class TestChanges:
         assert world.later(60) == []
 
     def test_that_name_an_account_remove_ours(self) -> None:
-        world = settled(mpi_job(launcherCreationPolicy="AtStartup"))
+        world = with_workers(job=mpi_job(launcherCreationPolicy="AtStartup"))
+        world.settle()
         world.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["serviceAccountName"] = "ann"
 
         done = world.settle()

@@ -42,7 +42,7 @@ class TestItsJob:
     def test_is_created_with_the_workers(self) -> None:
         world = settled(job())
 
-        assert {"Job", "StatefulSet", "Role"} <= set(world.kinds())
+        assert {"Job", "StatefulSet"} <= set(world.kinds())
 
     @pytest.mark.parametrize(
         "late",
@@ -99,7 +99,6 @@ class TestTheJob:
         world.later(10)
 
         assert world.state() == "Running"
-
 
     def test_that_waits_until_its_time_is_over_names_the_workers_that_are_missing(self) -> None:
         world = early(pods.worker(0), pods.worker(1, conditions={}))

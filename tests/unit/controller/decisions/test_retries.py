@@ -139,9 +139,7 @@ class TestAttemptsThatEndSoon:
 
         _, reason, message = world.condition("Running")
         assert reason == "MPIJobLauncherNotRunning"
-        assert message.startswith(
-            "the next attempt begins at 2026-05-04T12:00:35Z: the last ones have ended too soon"
-        )
+        assert message.startswith("the next attempt begins at 2026-05-04T12:00:35Z: the last ones ended too soon")
 
     def test_count_no_more_after_one_that_has_run_for_a_minute(self) -> None:
         world = started()

@@ -53,8 +53,20 @@ class TestBeforeTheLauncher:
 
         assert named(world) == [W0, W1]
 
-    def test_one_that_does_not_wait_gets_them_as_its_workers_come(self) -> None:
+    def test_one_that_starts_before_its_workers_gets_them_when_all_pods_are_there(self) -> None:
         world = settled(mpi_job(launcherCreationPolicy="AtStartup"))
+        world.workers_are(pods.worker(1))
+        assert "create Role" not in writes(world.settle())
+
+        world.workers_are(pods.worker(0), pods.worker(1))
+
+        assert writes(world.settle())[:2] == ["create Role", "create RoleBinding"]
+        assert named(world) == [W0, W1]
+
+    def test_one_that_has_a_node_before_that_gets_them_as_its_workers_come(self) -> None:
+        world = settled(mpi_job(launcherCreationPolicy="AtStartup"))
+        world.launcher_is(pods.launcher(phase="Pending", conditions={}, containers=[]), active=1)
+        world.settle()
         assert named(world) == []
 
         world.workers_are(pods.worker(1))
@@ -77,6 +89,7 @@ class TestBeforeTheLauncher:
 class TestANameOfAWorker:
     def test_that_a_pod_of_somebody_else_has_is_not_named(self) -> None:
         world = with_workers(pods.worker(0), job=mpi_job(launcherCreationPolicy="AtStartup"))
+        world.launcher_is(pods.launcher(), active=1)
         anothers = pods.worker(1)
         anothers["metadata"] |= {"uid": "anothers", "ownerReferences": []}
         world.put(anothers)
