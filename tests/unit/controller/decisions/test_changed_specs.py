@@ -7,7 +7,7 @@ import pytest
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import container, mpi_job, template
-from tests.unit.controller.world import started, writes
+from tests.unit.controller.world import started, with_workers, writes
 
 OTHER_LAUNCHER = template(container("mpi", command=["other"]))
 OTHER_WORKER = template(container("worker", image="mpi:5"))
