@@ -30,6 +30,7 @@ from mpirt.controller.model.reading import digest, shortened
 from mpirt.controller.model.roster import Roster
 from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.observed.facts import Live, Observed, digest_of
+from mpirt.controller.observed.slim import written_digest
 
 _Builder = Callable[[JobSpec, Settings], Manifest]
 
@@ -98,7 +99,7 @@ def rejection_of(
     """Return the first remembered rejection of something that is still desired."""
     if not observed.rejections:
         return None
-    asked = {digest(one) for one in wanted}
+    asked = {written_digest(one) for one in wanted}
     if not gives_back:
         asked |= {digest(launcher_job(spec, settings, held=held)) for held in (False, True)}
         asked |= dry_run_digests(spec, settings)
