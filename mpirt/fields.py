@@ -51,7 +51,7 @@ class Fields:
 
     def at(self, name: str) -> str:
         """Return the path of a field."""
-        return ".".join(part for part in (self.path, name) if part)
+        return f"{self.path}.{name}" if self.path and name else self.path or name
 
     def has(self, name: str) -> bool:
         """Whether the field is set."""

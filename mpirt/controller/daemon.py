@@ -111,8 +111,10 @@ class WaitingQueue(Generic[Key]):
         self._bell = threading.Condition()
         self._closed = False
 
-    def add(self, keys: Iterable[Key]) -> None:
-        """Queue these keys, and wake waiting workers."""
+    def add(self, keys: Collection[Key]) -> None:
+        """Queue these keys, and wake waiting workers if there are any."""
+        if not keys:
+            return
         with self._bell:
             for key in keys:
                 self._queue.add(key)

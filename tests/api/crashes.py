@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from mpirt.controller.dialects.mpijob import MPI_JOB
 from testbed.kube.wait import until
 from testbed.mpijobs import MpiJob, submit
 from testbed.plane.stages import ENDS, NEVER
@@ -23,8 +24,8 @@ from tests.api.beds import COMES_WITHIN, Bed, made_twice
 from tests.api.controllers import job_name
 from tests.api.states import State, has_workers, is_settled, lasting_difference, made_again, state, state_when
 
-# The launcher waits for a word, so that nothing ends while no controller looks.
-WAITS = {"Launcher": {ENDS: NEVER}}
+# In the templates of each job, which so are its own: those of an equal job would not be tried again.
+OWN = "example.com/job"
 
 LIFE = (
     "POST jobs (dry run)",
@@ -172,21 +173,24 @@ class Course:
         return lasting_difference(peace.result(COMES_WITHIN), self._state, all_is_told=self.all_is_told)
 
     def _state(self) -> State:
-        return state(self.bed.namespace, self.job.name)
+        spec = MPI_JOB.parse(self.job.body())
+        found = state(self.bed.namespace, self.job.name)
+        plain = (line.replace(spec.launcher_digest, "LAUNCHER") for line in found)
+        return tuple(sorted(line.replace(spec.worker_digest, "WORKERS") for line in plain))
 
     def _writes(self) -> list[Write]:
         return self.bed.writes_for(self.job.name)
 
 
 def start(bed: Bed, peace: Peace, name: str, *, all_is_told: bool = True) -> Course:
-    """A job of one worker whose launcher waits for a word."""
+    """A job of one worker whose launcher waits for a word, so that nothing ends while no controller looks."""
     job = submit(
         bed.namespace,
         name,
         "busybox",
         ("true",),
         workers=1,
-        annotations=WAITS,
+        annotations={"Launcher": {ENDS: NEVER, OWN: name}, "Worker": {OWN: name}},
         worker={"topologySpreadConstraints": []},
         runPolicy={"cleanPodPolicy": "Running"},
     )

@@ -18,6 +18,7 @@ from tests.promises import promise
 API = "admissionregistration.k8s.io/v1"
 IN_FORCE_WITHIN = 60.0
 TEAM = "example.com/team"
+OWN = "example.com/job"
 COUNTED = ("count/jobs.batch", "count/statefulsets.apps")
 
 
@@ -93,7 +94,8 @@ def test_a_policy_on_stateful_sets_sees_all_of_the_workers_and_refuses_them_befo
     annotations = "object.spec.template.metadata.?annotations.orValue({})"
 
     with policy(jobs, name, f"'{TEAM}' in {annotations}", STATEFUL_SET) as no:
-        without = submit(jobs, name, "busybox", ("true",))
+        # Its template was not accepted before the policy was there.
+        without = submit(jobs, name, "busybox", ("true",), annotations={"Worker": {OWN: name}})
         until(lambda: no in without.condition("Running").get("message", ""), within=60, what=f"the word {no!r}")
 
         assert not jobs.kubectl("get", "configmap", f"{name}-config", "--ignore-not-found").stdout

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -66,7 +66,7 @@ class Informer:
         store: Store,
         log: Log,
         *,
-        changed: Callable[[Iterable[JobKey]], None],
+        changed: Callable[[Collection[JobKey]], None],
         chance: Callable[[], float],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

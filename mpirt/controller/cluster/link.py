@@ -109,11 +109,16 @@ class Stream:
 
     def lines(self) -> Iterator[bytes]:
         """Yield lines until the server ends the watch. Raises Away if the connection breaks."""
-        rest = b""
+        # In pieces until its end arrives: a ConfigMap with the keeper is one line of some 400 kB.
+        begun: list[bytes] = []
         try:
             for piece in self._response.stream(_READ_AT_ONCE, decode_content=True):
-                *whole, rest = (rest + piece).split(b"\n")
-                yield from filter(None, whole)
+                end, *more = piece.split(b"\n")
+                begun.append(end)
+                if more:
+                    *whole, rest = b"".join(begun), *more
+                    begun = [rest]
+                    yield from filter(None, whole)
         except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError) as error:
             # urllib3 raises the last two when the socket is shut down while it reads.
             raise Away(_said(error)) from error

@@ -51,11 +51,12 @@ from mpirt.controller.messages.status import job_status
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Manifest, Plan, Rejection, earliest
 from mpirt.controller.model.conditions import Reason
-from mpirt.controller.model.reading import Body, digest, table
+from mpirt.controller.model.reading import Body, table
 from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.observed.facts import Observed, is_forgotten
 from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Cached, Circumstances, observe
+from mpirt.controller.observed.slim import written_digest
 from mpirt.controller.scaling.reports import with_scaling
 from mpirt.controller.scaling.room import with_room
 from mpirt.controller.scaling.worker_plan import worker_plan
@@ -199,7 +200,7 @@ def _object_actions(spec: JobSpec, observed: Observed, wanted: Sequence[Manifest
         live = observed.mine.get(str(manifest["kind"]))
         # A suspended job has no use for an object, and thousands may wait in a queue.
         if live is None and not spec.run.suspended:
-            actions.append(Create(manifest, "object missing; creating", digest(manifest)))
+            actions.append(Create(manifest, "object missing; creating", written_digest(manifest)))
         elif live is not None and not live.deleting and (changed := correction(manifest, live)) is not None:
             actions.append(changed)
     return actions

@@ -38,7 +38,7 @@ from mpirt.controller.model.objectnames import GENERATION_ANNOTATION, TEMPLATE_A
 from mpirt.controller.model.reading import digest, text
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import Live, Observed, digest_of, is_behind, is_of_revision
-from mpirt.controller.observed.slim import digested
+from mpirt.controller.observed.slim import digested, written_digest
 
 _Path = tuple[str, ...]
 
@@ -108,7 +108,7 @@ def correction(wanted: Manifest, live: Live) -> Action | None:
         *_metadata_changes(_with_generation(wanted, live, operations), live),
         *_owner_changes(owner, live),
     ]
-    return _patch(live, operations, digest(wanted)) if operations else None
+    return _patch(live, operations, written_digest(wanted)) if operations else None
 
 
 def owner_correction(owner: Mapping[str, Any], live: Live) -> Patch | None:

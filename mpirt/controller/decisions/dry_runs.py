@@ -7,11 +7,15 @@ still matter, which field of the job each refers to, and which objects of others
 A template is tried inside the object that will hold it, a Job or a StatefulSet, with its name and all its labels,
 so that policies judge the same object as later. A changed template of bare workers is not tried: a worker leaves
 only after its successor was created.
+
+The templates of a new job are not tried if an object that differs only by the job's name and uid was accepted of
+late: nothing runs that a rejection of its objects could cost. A changed template is always tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from mpirt.controller.manifests.launcher import launcher_job
@@ -26,6 +30,9 @@ from mpirt.controller.model.reading import digest, shortened
 from mpirt.controller.model.roster import Roster
 from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.observed.facts import Live, Observed, digest_of
+from mpirt.controller.observed.slim import written_digest
+
+_Builder = Callable[[JobSpec, Settings], Manifest]
 
 
 def dry_runs(spec: JobSpec, observed: Observed, settings: Settings) -> list[Create]:
@@ -34,18 +41,30 @@ def dry_runs(spec: JobSpec, observed: Observed, settings: Settings) -> list[Crea
     if spec.run.suspended or observed.end is not None:
         return []
     is_new = workers is None and job is None and not observed.workers and spec.workers.roster is None
-    asked: list[Manifest] = []
+    asked: list[_Builder] = []
     if is_new or _is_another(job, spec.launcher_digest):
-        asked.append(launcher_job(spec, settings))
+        asked.append(launcher_job)
     if spec.has_workers and (is_new or _is_another(workers, spec.worker_digest)):
-        asked.append(_workers(spec, settings))
-    return [Create(one, "dry-run of the pod template", _digest(one), dry_run=True) for one in asked]
+        asked.append(_workers)
+    known = observed.accepted if is_new else frozenset[str]()
+    return [
+        Create(build(spec, settings), "dry-run of the pod template", tried_as, dry_run=True)
+        for build in asked
+        if (tried_as := _digest(build, spec, settings)) not in known
+    ]
 
 
 def dry_run_digests(spec: JobSpec, settings: Settings) -> set[str]:
-    """Return the digests under which rejections of these dry runs are remembered."""
-    workers = [_workers(spec, settings)] if spec.has_workers else []
-    return {_digest(one) for one in (launcher_job(spec, settings), *workers)}
+    """Return the digests under which the answers to these dry runs are remembered."""
+    asked: list[_Builder] = [launcher_job, _workers] if spec.has_workers else [launcher_job]
+    return {_digest(build, spec, settings) for build in asked}
+
+
+def _digest(build: _Builder, spec: JobSpec, settings: Settings) -> str:
+    """Return a digest of the object that is the same for jobs that differ only by name and uid."""
+    nameless = replace(spec, owner=replace(spec.owner, key=replace(spec.key, name=""), uid=""))
+    # Not the digest of the object itself: an object that passes its dry run may still exceed a quota.
+    return digest(build(nameless, settings), "dry-run")
 
 
 def _workers(spec: JobSpec, settings: Settings) -> Manifest:
@@ -53,11 +72,6 @@ def _workers(spec: JobSpec, settings: Settings) -> Manifest:
     if spec.workers.bare is None:
         return stateful_set(spec, settings)
     return worker_pod(spec, settings, worker_name(spec.key.name, 0), Roster())
-
-
-def _digest(tried: Manifest) -> str:
-    # Not the digest of the object itself: an object that passes its dry run may still exceed a quota.
-    return digest(tried, "dry-run")
 
 
 def refused_field(spec: JobSpec, rejection: Rejection) -> str:
@@ -85,7 +99,7 @@ def rejection_of(
     """Return the first remembered rejection of something that is still desired."""
     if not observed.rejections:
         return None
-    asked = {digest(one) for one in wanted}
+    asked = {written_digest(one) for one in wanted}
     if not gives_back:
         asked |= {digest(launcher_job(spec, settings)), *dry_run_digests(spec, settings)}
     return next((rejection for rejection in observed.rejections if rejection.digest in asked), None)

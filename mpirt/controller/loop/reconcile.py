@@ -19,6 +19,7 @@ from typing import Protocol
 from zlib import crc32
 
 from mpirt.controller.decisions.decide import Planner
+from mpirt.controller.loop.acceptances import Acceptances
 from mpirt.controller.loop.backoffs import EditLimits, Rejections
 from mpirt.controller.messages.events import REPORTED_EDITS, edit_undone
 from mpirt.controller.model import kinds
@@ -157,6 +158,7 @@ class Reconciler:
         self._log, self._count = access.log, access.count
         self._leader, self._clock = leader, leader.clock
         self._rejections = Rejections()
+        self._acceptances = Acceptances()
         self._edits = EditLimits()
         # The uids of the jobs as last reconciled: a new job may have taken the name since.
         self._uids: dict[JobKey, str] = {}
@@ -181,6 +183,7 @@ class Reconciler:
             self._settings,
             now,
             departed=self._store.departed(key, now),
+            accepted=self._acceptances.of(key.namespace, now),
             answers=self._questions.answers(key),
             nodes=self._store.going_nodes(),
             heard=self._leader.heard(),
@@ -282,7 +285,9 @@ class Reconciler:
         kind = action.kind
         if isinstance(action, Create | Patch) and action.digest:
             self._rejections.accepted(key, kind, action.digest)
-            if not (isinstance(action, Create) and action.dry_run):
+            if isinstance(action, Create) and action.dry_run:
+                self._acceptances.remember(key.namespace, kind, action.digest, self._clock())
+            else:
                 self._edits.written(key, action, self._clock())
         if isinstance(action, Find) and came.body is not None:
             self._store.lend(key, kind, came.body, self._clock() + _LENT)
@@ -337,6 +342,7 @@ class Reconciler:
         """Remember a rejection, or without `final` a failure that may become one. Return whether it is new."""
         if not isinstance(action, Create | Patch) or not action.digest:
             return False
+        self._acceptances.drop(key.namespace, action.kind)
         rejection = Rejection(action.kind, action.digest, message, final=bool(final))
         remember = self._rejections.failed if final is None else self._rejections.remember
         return remember(key, rejection, self._clock())

@@ -24,6 +24,7 @@ IDLE = ("/bin/sh", "-c", _WAIT)
 
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 
+_SSHD = "sshd"
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh"})
 # Programs that only start the program in their arguments.
 _WRAPPERS = frozenset({
@@ -92,6 +93,8 @@ def _words(container: Body) -> list[str]:
 
 def _start(container: Body) -> _Start | None:
     words = _words(container)
+    if not any(_SSHD in word for word in words):
+        return None
     program = _unwrapped(words)
     if not program:
         return None
@@ -144,7 +147,7 @@ def _cut_before_sshd(line: str) -> tuple[str, tuple[str, ...]] | None:
 
 
 def _is_sshd(word: str) -> bool:
-    return _basename(word) == "sshd"
+    return _basename(word) == _SSHD
 
 
 def _basename(word: str) -> str:
@@ -180,8 +183,8 @@ def _asks_for(probe: Body, container: Body, ports: frozenset[int], others: set[i
     # Kubernetes validates probes, not this program: the values may have any type here.
     given = table(probe, "exec").get("command")
     command = [str(word) for word in given] if isinstance(given, list) else []
-    sought = "|".join(("sshd", *map(str, sorted(ports))))
-    return "sshd" if re.search(rf"(?<!\w)(?:{sought})(?!\w)", " ".join(command)) else ""
+    sought = "|".join((_SSHD, *map(str, sorted(ports))))
+    return _SSHD if re.search(rf"(?<!\w)(?:{sought})(?!\w)", " ".join(command)) else ""
 
 
 def _number_of(port: object, container: Body) -> int:

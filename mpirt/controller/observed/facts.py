@@ -106,6 +106,8 @@ class Observed:
     failed_creates: tuple[FailedCreate, ...] = ()
     """Events about pods that could not be created, by whatever object with the names of ours."""
     rejections: tuple[Rejection, ...] = ()
+    accepted: frozenset[str] = frozenset()
+    """The digests of the dry runs that were accepted of late in the job's namespace, of this or other jobs."""
     heard: datetime | None = None
     """Since when the API server has answered without a break; None: for as long as it matters."""
     scalers: tuple[Scaler, ...] = ()

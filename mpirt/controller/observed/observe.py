@@ -45,6 +45,8 @@ class Circumstances:
     settings: Settings
     now: datetime
     departed: DepartedPods = ()
+    accepted: frozenset[str] = frozenset()
+    """The digests of the dry runs that were accepted of late in the namespace."""
     answers: Mapping[str, Answer] = field(default_factory=dict)
     """What pods have answered when asked whether they are in use, by their uids."""
     nodes: Mapping[str, Signal] | None = None
@@ -83,6 +85,7 @@ def observe(
         gone_job=_gone_job(owner, cached),
         failed_creates=tuple(read_failed_create(found) for found in cached.get(kinds.EVENT, ())),
         rejections=tuple(rejections),
+        accepted=around.accepted,
         heard=around.heard,
         scalers=scalers,
         answers=around.answers,

@@ -95,6 +95,11 @@ def digested(kind: str, body: Body) -> dict[str, Any]:
     }
 
 
+def written_digest(manifest: Body) -> str:
+    """Return the digest of an object that is to be written; of files that all jobs have, it is computed once."""
+    return digest({**manifest, **digested(manifest["kind"], manifest)})
+
+
 def named_workers(job: str, role: Body) -> set[str]:
     """Return the names of the job's workers that its Role names, as the cache has it."""
     ranges = (range(first, last + 1) for first, last in role.get(_WORKERS, ()))

@@ -55,6 +55,8 @@ class World:
         self.objects: dict[tuple[str, str], Body] = {}
         self.events: list[tuple[str, str, str]] = []
         self.rejections: list[Rejection] = []
+        self.accepted: set[str] = set()
+        """The digests of the dry runs that were accepted."""
         self.refuse: dict[str, Rejection] = {}
         """By the kind or the name of what is not taken."""
         self.departed: list[tuple[Body, datetime]] = []
@@ -86,6 +88,7 @@ class World:
             self.settings,
             self.now,
             departed=self.departed,
+            accepted=frozenset(self.accepted),
             answers=self.answers,
             nodes=self.nodes if self.sees_nodes else None,
             heard=heard,
@@ -147,7 +150,9 @@ class World:
                 body = action.manifest
                 self.events.append((body["type"], body["reason"], body["message"]))
             return True
-        if not action.dry_run:
+        if action.dry_run:
+            self.accepted.add(action.digest)
+        else:
             assert (action.kind, action.name) not in self.objects
             self.put(copy.deepcopy(dict(action.manifest)))
         return True

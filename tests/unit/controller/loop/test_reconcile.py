@@ -60,7 +60,7 @@ class TestAWebhookThatIsDown:
 
         ground.answers["Create Job"] = Unavailable(self.SAID, answered=True)
 
-        assert ground.look(10).result is Result.FAILED
+        assert ground.look(300).result is Result.FAILED
         [first, *others] = ground.asked
         assert first.why == "dry-run of the pod template"
         assert {writes([each])[0] for each in others} == {"tell MPIJobCreated", "status"}
@@ -320,3 +320,40 @@ class TestALauncherJobThatNoWatchShows:
         assert [ground.look(1).result for _ in range(3)] == [Result.FAILED] * 3
 
         assert writes(ground.asked) == ["find Job"]
+
+
+class TestTemplatesThatWereAccepted:
+    NO = Refused("denied by policy", final=False)
+
+    def tried(self, ground: Ground) -> list[str]:
+        return [word for word in writes(ground.asked) if word.startswith("try")]
+
+    @pytest.fixture
+    def ground(self) -> Ground:
+        """A job whose templates were accepted, and another one that has taken its place."""
+        ground = Ground(mpi_job())
+        ground.look()
+        assert self.tried(ground) == ["try Job", "try StatefulSet"]
+        ground.edit(uid="another")
+        return ground
+
+    def test_are_not_tried_for_the_next_job_within_five_minutes(self, ground: Ground) -> None:
+        ground.look(299)
+        assert self.tried(ground) == []
+
+        ground.look(1)
+        assert self.tried(ground) == ["try Job", "try StatefulSet"]
+
+    def test_are_tried_again_when_an_object_of_their_kind_was_refused(self, ground: Ground) -> None:
+        ground.answers["Create StatefulSet"] = self.NO
+        ground.look(10)
+        assert self.tried(ground) == []
+        assert ground.status()["Running"][1:] == (
+            "MPIJobRefused",
+            "spec.mpiReplicaSpecs.Worker.template: the API server refuses it: denied by policy",
+        )
+
+        ground.look(30)
+
+        assert writes(ground.asked)[:1] == ["try StatefulSet"]
+        assert "create ConfigMap" not in writes(ground.asked)
