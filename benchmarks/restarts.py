@@ -26,7 +26,14 @@ def seconds(namespace: Namespace, name: str, image: str, worker: Sequence[str], 
     """Run such a job; returns after how many seconds all ranks run again. `worker` is what a worker runs."""
     container = {"name": "mpi", "image": namespace.ground.image(image), "command": [*worker]}
     mpirun = ("mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(WORKERS), "sh", "-c", _RANK)
-    job = submit(namespace, name, image, (*begins, *mpirun), workers=WORKERS, worker={"containers": [container]})
+    job = submit(
+        namespace,
+        name,
+        image,
+        (*begins, *mpirun),
+        workers=WORKERS,
+        worker={"containers": [container], "topologySpreadConstraints": []},
+    )
     until(lambda: _moments(job, set()), within=_WITHIN, what=f"all ranks of {name}", instead=job.surroundings)
     before = {str(pod["metadata"]["name"]) for pod in job.pods("launcher")}
     killed = float(namespace.kubectl.execute(job.worker(WORKERS - 1), "sh", "-c", _KILLS))

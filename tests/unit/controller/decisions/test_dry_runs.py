@@ -41,7 +41,6 @@ class TestANewJob:
         ("changed", "tried"),
         [
             pytest.param({"replicas": 3}, ["try StatefulSet"], id="more workers"),
-            pytest.param({"runPolicy": {"backoffLimit": 1}}, ["try Job"], id="fewer retries"),
             pytest.param(
                 {"launcher": template(container("mpi", command=["other"]))}, ["try Job"], id="another command"
             ),
