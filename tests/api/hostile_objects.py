@@ -245,7 +245,7 @@ def status_lie(chance: Random) -> Body:
         {"conditions": [condition | said] * 3},
         {"conditions": [condition]},
         {"attempts": attempts},
-        {"failedLauncher": {"job": "x", "count": -7, "at": "soon", "final": True}},
+        {"failedLauncher": {"job": "x", "count": -7, "at": "9999-12-31T23:59:59Z", "final": True}},
         {"startTime": "2999-01-01T00:00:00Z", "completionTime": "1970-01-01T00:00:00Z"},
         {"replicaStatuses": {"Worker": {"active": -1}, "?": {}}},
         {"targetWorkers": ["x"] * 1000, "scaling": {"replicas": -1, "change": {}, "pending": []}},

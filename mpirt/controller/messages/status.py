@@ -281,8 +281,8 @@ def _running(spec: JobSpec, history: History, workers: Readiness, launcher: Pod)
 def _not_running(spec: JobSpec, observed: Observed, history: History, workers: Readiness) -> Said:
     job = observed.mine.get(kinds.JOB)
     waiting = [pod for pod in observed.previous_launchers if not pod.is_over]
-    again = history.next_attempt if job is None or observed.failure is not None else None
-    if again is not None and again > observed.now:
+    again = history.next_attempt(observed.now) if job is None or observed.failure is not None else None
+    if again is not None:
         why = f"the next attempt begins at {write_time(again)}: the last ones ended too soon"
         return False, Reason.LAUNCHER_NOT_RUNNING, f"{why}; {workers}"
     if not waiting and (job is None or (observed.running_launcher is not None and outdated(spec, job) is None)):

@@ -145,13 +145,19 @@ class History:
     failure: Failure | None = None
     """The last launcher Job whose attempt has failed and does not end the job by itself."""
 
-    @property
-    def next_attempt(self) -> datetime | None:
-        """When another may follow the one that has failed: the later, the more in a row have ended soon."""
-        if self.failure is None or self.failure.at is None:
+    def next_attempt(self, now: datetime) -> datetime | None:
+        """
+        Return when another may follow the one that has failed, if that is later than now.
+
+        It is the later, the more attempts in a row have ended soon.
+        """
+        # Whoever may write the status may have written any number of attempts, and any time.
+        last = reversed(self.attempts[-KEPT_ATTEMPTS:])
+        at, again = None if self.failure is None else self.failure.at, len([*takewhile(_has_ended_soon, last)]) - 1
+        if at is None or again < 1:
             return None
-        soon = sum(1 for _ in takewhile(_has_ended_soon, reversed(self.attempts)))
-        return self.failure.at + (_SHORTEST_PAUSE * 2 ** (soon - 2) if soon > 1 else timedelta())
+        pause = _SHORTEST_PAUSE * 2 ** (again - 1)
+        return at + pause if timedelta() <= now - at < pause else None
 
     @property
     def last(self) -> Attempt | None:

@@ -131,8 +131,7 @@ class Observed:
     @property
     def paused_until(self) -> datetime | None:
         """When the next attempt may begin, if that is later than now."""
-        until = None if self.history is None else self.history.next_attempt
-        return until if until is not None and until > self.now else None
+        return None if self.history is None else self.history.next_attempt(self.now)
 
     def live(self, kind: str) -> Live | None:
         """Return our object of that kind, unless it is being deleted."""
