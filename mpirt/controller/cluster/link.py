@@ -90,10 +90,9 @@ Count = Callable[[str, str, int], None]
 
 def path(resource: Resource, namespace: str = "", name: str = "") -> str:
     """Return the URL path of a kind's objects, or of the one with `name`."""
-    words = ["apis" if resource.group else "api", *resource.api_version.split("/")]
-    words += ["namespaces", namespace] if namespace else []
-    words += [resource.plural, *filter(None, [name])]
-    return "/" + "/".join(quote(word, safe="") for word in words)
+    within = f"namespaces/{quote(namespace, safe='')}/" if namespace else ""
+    one = f"/{quote(name, safe='')}" if name else ""
+    return f"/{'apis' if resource.group else 'api'}/{resource.api_version}/{within}{resource.plural}{one}"
 
 
 class Stream:
