@@ -93,9 +93,7 @@ def _words(container: Body) -> list[str]:
 
 def _start(container: Body) -> _Start | None:
     words = _words(container)
-    if not any(_SSHD in word for word in words):
-        return None
-    program = _unwrapped(words)
+    program = _unwrapped(words) if any(_SSHD in word for word in words) else []
     if not program:
         return None
     if _is_sshd(program[0]):
