@@ -75,7 +75,6 @@ INSIDE: Mapping[str, Mapping[str, frozenset[str]]] = {
 # What is not in the standard library, and the one file or folder that may know it.
 USERS: Mapping[str, str] = {
     "click": "mpirt/cli/",
-    "kubernetes": "mpirt/controller/cluster/link.py",
     "psutil": "mpirt/cli/ps/sources.py",
     "prometheus_client": "mpirt/controller/monitoring/metrics.py",
     "rich": "mpirt/cli/ps/live.py",

@@ -23,7 +23,7 @@ MODULES = [
 ]
 
 # What these packages do when they are imported is theirs. Only the controller's own process imports them.
-FOREIGN = ["kubernetes", "prometheus_client"]
+FOREIGN = ["prometheus_client", "urllib3"]
 STANDS_ON_THEM = (
     "mpirt.controller.cluster.",
     "mpirt.controller.daemon",

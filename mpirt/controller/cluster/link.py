@@ -1,14 +1,15 @@
 """
 Sends requests to the API server.
 
-Owns: connections and time-outs, by means of the kubernetes package; the paths of objects. Endpoint, credentials
-and TLS are kubeapi's, as in all programs. A response with any status code is returned as an Answer; without a
+Owns: connections and time-outs, by means of urllib3; the paths of objects. Endpoint, credentials and TLS are
+kubeapi's, as in all programs. A response with any status code is returned as an Answer; without a
 response, Away is raised. Only a request that was not authenticated is sent again, if there are newer credentials.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 import threading
@@ -19,9 +20,6 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import urllib3
-from kubernetes import client
-from kubernetes.client.exceptions import ApiException
-from kubernetes.client.rest import RESTClientObject
 
 from mpirt import names
 from mpirt.controller.model.actions import is_good
@@ -139,9 +137,9 @@ class Link:
         self._endpoint = endpoint
         self._count = count
         self._credentials = threading.Lock()
-        self._rest: RESTClientObject | None = None
+        self._pool: urllib3.HTTPConnectionPool | None = None
         self._shown: Certificate | None = None
-        self._client(Deadline(_CREDENTIALS_WITHIN))
+        self._connections(Deadline(_CREDENTIALS_WITHIN))
 
     def ask(self, request: Request) -> Answer:
         """Send a request and return the answer. Raises Away."""
@@ -169,8 +167,8 @@ class Link:
 
     def close(self) -> None:
         """Close all connections."""
-        if self._rest is not None:
-            self._rest.close()
+        if self._pool is not None:
+            self._pool.close()
 
     def _send(self, request: Request) -> urllib3.BaseHTTPResponse:
         used, response = self._send_once(request)
@@ -187,60 +185,62 @@ class Link:
         return again
 
     def _send_once(self, request: Request) -> tuple[Credentials, urllib3.BaseHTTPResponse]:
-        credentials, rest = self._ready(request)
+        credentials, pool = self._ready(request)
         query = f"?{urlencode(request.query)}" if request.query else ""
         code = 0
         try:
-            asked = rest.request(
+            response = pool.urlopen(
                 request.method,
-                f"https://{self._endpoint.name}{self._endpoint.base_path}{request.path}{query}",
+                f"{self._endpoint.base_path}{request.path}{query}",
+                body=None if request.body is None else json.dumps(request.body),
                 headers=_headers(request.content, credentials),
-                body=request.body,
-                _request_timeout=_time_limit(request),
+                retries=False,
+                redirect=False,
+                timeout=_time_limit(request),
+                preload_content=False,
             )
-            response: urllib3.BaseHTTPResponse = asked.response
             code = response.status
-        except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
-            if isinstance(error, ApiException):
-                # How the package reports a TLS failure: the CA may have been replaced.
-                self._rest = None
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            if isinstance(error, urllib3.exceptions.SSLError):
+                # The CA may have been replaced.
+                self._pool = None
             raise Away(_said(error)) from error
         finally:
             self._count(request.verb, request.resource, code)
         return credentials, response
 
-    def _ready(self, request: Request) -> tuple[Credentials, RESTClientObject]:
+    def _ready(self, request: Request) -> tuple[Credentials, urllib3.HTTPConnectionPool]:
         try:
-            return self._client(Deadline(min(request.within, _CREDENTIALS_WITHIN)))
+            return self._connections(Deadline(min(request.within, _CREDENTIALS_WITHIN)))
         except MpirtError as error:
             self._count(request.verb, request.resource, 0)
             raise Away(str(error)) from error
 
-    def _client(self, deadline: Deadline) -> tuple[Credentials, RESTClientObject]:
-        """The credentials of this moment, and a client that shows their certificate."""
+    def _connections(self, deadline: Deadline) -> tuple[Credentials, urllib3.HTTPConnectionPool]:
+        """The credentials of this moment, and connections that show their certificate."""
         with self._credentials:
             credentials = run(self._endpoint.source.credentials(deadline))
-            if self._rest is None or self._shown != credentials.certificate:
-                self._rest = _rest_client(self._endpoint, credentials.certificate)
+            if self._pool is None or self._shown != credentials.certificate:
+                self._pool = _manager(self._endpoint, credentials.certificate).connection_from_url(
+                    f"https://{self._endpoint.name}"
+                )
                 self._shown = credentials.certificate
-            return credentials, self._rest
+            return credentials, self._pool
 
 
-def _rest_client(endpoint: Endpoint, certificate: Certificate | None) -> RESTClientObject:
-    """The kubernetes package's client, with TLS as kubeapi has it."""
-    proxy = endpoint.proxy
-    # An empty text, for with None the package reads the environment.
-    configuration = client.Configuration(
-        host=f"https://{endpoint.name}", proxy=proxy.url if proxy else "", no_proxy="", retries=False,
-        tls_server_name=endpoint.server_name or None, connection_pool_maxsize=_CONNECTIONS,
-    )  # fmt: skip
-    if proxy is not None and proxy.authorization is not None:
-        configuration.proxy_headers = {"Proxy-Authorization": f"Basic {proxy.authorization.reveal()}"}
-    if proxy is not None and proxy.scheme == "https":
-        configuration.proxy_ssl_context = proxy_context(endpoint.ca)
-    made = RESTClientObject(configuration)
-    made.pool_manager.connection_pool_kw["ssl_context"] = tls_context(endpoint.ca, certificate)
-    return made
+def _manager(endpoint: Endpoint, certificate: Certificate | None) -> urllib3.PoolManager:
+    """Return the way to the API server, with TLS as kubeapi has it."""
+    proxy, how = endpoint.proxy, dict[str, Any](maxsize=_CONNECTIONS)
+    how["ssl_context"] = tls_context(endpoint.ca, certificate)
+    if endpoint.server_name:
+        how["server_hostname"] = endpoint.server_name
+    if proxy is None:
+        return urllib3.PoolManager(**how)
+    if proxy.authorization is not None:
+        how["proxy_headers"] = {"Proxy-Authorization": f"Basic {proxy.authorization.reveal()}"}
+    if proxy.scheme == "https":
+        how["proxy_ssl_context"] = proxy_context(endpoint.ca)
+    return urllib3.ProxyManager(proxy.url, **how)
 
 
 def _headers(content: str, credentials: Credentials) -> dict[str, str]:
@@ -250,11 +250,11 @@ def _headers(content: str, credentials: Credentials) -> dict[str, str]:
     return headers
 
 
-def _time_limit(request: Request) -> float | tuple[float, float]:
-    """Return the time limit in the kubernetes package's terms: in all, or to connect and between two bytes."""
+def _time_limit(request: Request) -> urllib3.Timeout:
+    """Return the time limit of a write, in all, or of a read, to connect and between two bytes."""
     if request.method != "GET":
-        return request.within
-    return min(_CONNECT_WITHIN, request.within), request.within
+        return urllib3.Timeout(total=request.within)
+    return urllib3.Timeout(connect=min(_CONNECT_WITHIN, request.within), read=request.within)
 
 
 def endpoint_of(kubeconfig: str) -> Endpoint:
