@@ -1,0 +1,217 @@
+"""
+The exec of kubelets: commands of pods that KWOK plays run as processes of this machine.
+
+Owns: a kubelet's answer to exec by WebSocket, v4.channel.k8s.io, for pods of any number of nodes, and a folder for
+each pod, its TMPDIR. What pods have in common is their HOME; programs in its folder bin are found first. A command
+gets nothing else of its pod: no image, no volumes, no variables. No other protocol, no terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gc
+import hashlib
+import json
+import os
+import resource
+import signal
+import ssl
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from testbed.kube.commandlines import Site
+from testbed.kube.wait import until
+from testbed.plane import children, place
+from testbed.plane.children import Child
+
+_PROTOCOL = "v4.channel.k8s.io"
+_STDIN, _STDOUT, _STDERR, _STATUS = range(4)
+_BINARY, _CLOSE, _PING, _PONG = 2, 8, 9, 10
+_NORMAL = (1000).to_bytes(2)
+_KEY_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+# A runtime's messages carry no more.
+_LARGEST = 32 * 1024
+# All agents of a job may call in the same moment.
+_BACKLOG = 4096
+_READY_WITHIN = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kubelet:
+    """A process that answers for kubelets, and where it listens."""
+
+    address: str
+    port: int
+    child: Child
+
+
+@contextmanager
+def running(site: Site, folder: Path) -> Iterator[Kubelet]:
+    """One for nodes of that control plane. Its pods have their folders in this one, which is their HOME."""
+    [port] = place.free_ports(site.address, 1)
+    name = f"kubelet-{port}"
+    # Whoever asks does not look at the name in the certificate.
+    files = [str(each) for each in (site.secrets.api_certificate, site.secrets.api_key, folder)]
+    argv = [sys.executable, "-m", __name__, site.address, str(port), *files]
+    child = children.start(argv, site.folder / f"{name}.log")
+    try:
+        until(lambda: child.log.read_text() or child.is_over, within=_READY_WITHIN, what=name)
+        yield Kubelet(site.address, port, child)
+    finally:
+        child.kill()
+
+
+@dataclass(slots=True)
+class _Processes:
+    """Processes that are waited for all at once: one descriptor or thread for each would be too many."""
+
+    ends: dict[int, asyncio.Future[int]] = field(default_factory=dict)
+
+    def spawn(self, argv: list[str], env: Mapping[str, str], pipes: tuple[int, int, int]) -> asyncio.Future[int]:
+        """Start one with these descriptors; returns its exit code, when it has ended."""
+        actions = [(os.POSIX_SPAWN_DUP2, pipe, number) for number, pipe in enumerate(pipes)]
+        # Python ignores this signal, and commands would inherit that.
+        pid = os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=(signal.SIGPIPE,))
+        return self.ends.setdefault(pid, asyncio.get_running_loop().create_future())
+
+    def reap(self) -> None:
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                code = os.waitstatus_to_exitcode(ended[1])
+                self.ends.pop(ended[0]).set_result(code if code >= 0 else 128 - code)
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    folder: Path
+    processes: _Processes = field(default_factory=_Processes)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one connection."""
+        with suppress(OSError, asyncio.IncompleteReadError):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            request, *lines = head.splitlines()
+            url = urlsplit(request.split()[1])
+            headers = {name.lower(): text.strip() for name, _, text in (line.partition(":") for line in lines)}
+            offered = headers.get("sec-websocket-protocol", "")
+            if not url.path.startswith("/exec/") or _PROTOCOL not in offered:
+                writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+            else:
+                writer.write(_accepted(headers["sec-websocket-key"]) + _message(_STDOUT))
+                _, _, namespace, pod, _ = unquote(url.path).split("/")
+                await self._exec(f"{namespace}-{pod}", parse_qs(url.query)["command"], reader, writer)
+        writer.close()
+
+    async def _exec(
+        self, pod: str, argv: list[str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Run a command to its end. If the client leaves before, its stdin ends, and its output is dropped."""
+        temporary = self.folder / pod
+        temporary.mkdir(exist_ok=True)
+        env = {"HOME": str(self.folder), "TMPDIR": str(temporary), "PATH": f"{self.folder}/bin:/usr/bin:/bin"}
+        (stdin, feed), (out, stdout), (err, stderr) = os.pipe(), os.pipe(), os.pipe()
+        ended = self.processes.spawn(argv, env, (stdin, stdout, stderr))
+        for each in (stdin, stdout, stderr):
+            os.close(each)
+        loop = asyncio.get_running_loop()
+        to_command, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, os.fdopen(feed, "wb", buffering=0))
+        outputs = [asyncio.create_task(_passed_on(pipe, channel, writer))
+                   for pipe, channel in ((out, _STDOUT), (err, _STDERR))]  # fmt: skip
+        carried = asyncio.create_task(_carry(reader, writer, to_command))
+        end = asyncio.create_task(_reported(ended, outputs, writer))
+        await asyncio.wait((carried, end), return_when=asyncio.FIRST_COMPLETED)
+        for task in (carried, end, *outputs):
+            task.cancel()
+        to_command.close()
+
+
+async def _carry(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, to_command: asyncio.WriteTransport
+) -> None:
+    """Pass the client's stdin on, and answer its pings, until it leaves."""
+    async for opcode, payload in _frames(reader):
+        if opcode == _PING:
+            writer.write(_frame(_PONG, payload))
+        elif opcode == _CLOSE:
+            return
+        elif opcode == _BINARY and payload[:1] == bytes((_STDIN,)):
+            to_command.write(payload[1:])
+
+
+async def _passed_on(pipe: int, channel: int, writer: asyncio.StreamWriter) -> None:
+    """Pass on what comes from a pipe, to its end."""
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(pipe, "rb", buffering=0)
+    )
+    try:
+        with suppress(OSError):
+            while data := await reader.read(_LARGEST):
+                writer.write(_message(channel, data))
+                await writer.drain()
+    finally:
+        transport.close()
+
+
+async def _reported(
+    ended: asyncio.Future[int], outputs: list[asyncio.Task[None]], writer: asyncio.StreamWriter
+) -> None:
+    """Say how the command has ended, when all its output is passed on."""
+    await asyncio.gather(*outputs)
+    code = await ended
+    status: dict[str, object] = {"metadata": {}, "status": "Failure" if code else "Success"}
+    if code:
+        causes = [{"reason": "ExitCode", "message": str(code)}]
+        status |= {"reason": "NonZeroExitCode", "details": {"causes": causes}}
+    writer.write(_message(_STATUS, json.dumps(status).encode()) + _frame(_CLOSE, _NORMAL))
+
+
+def _accepted(key: str) -> bytes:
+    digest = base64.b64encode(hashlib.sha1(f"{key}{_KEY_SUFFIX}".encode()).digest()).decode()
+    lines = ("HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade",
+             f"Sec-WebSocket-Accept: {digest}", f"Sec-WebSocket-Protocol: {_PROTOCOL}")  # fmt: skip
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def _message(channel: int, data: bytes = b"") -> bytes:
+    return _frame(_BINARY, bytes((channel,)) + data)
+
+
+def _frame(opcode: int, payload: bytes) -> bytes:
+    size = len(payload)
+    return bytes((0x80 | opcode, size) if size < 126 else (0x80 | opcode, 126, *size.to_bytes(2))) + payload
+
+
+async def _frames(reader: asyncio.StreamReader) -> AsyncIterator[tuple[int, bytes]]:
+    """The client's frames, until its connection ends. All are masked, and none is a fragment."""
+    with suppress(OSError, asyncio.IncompleteReadError):
+        while True:
+            first, size = await reader.readexactly(2)
+            if (size := size & 0x7F) >= 126:
+                size = int.from_bytes(await reader.readexactly(2 if size == 126 else 8))
+            mask, masked = await reader.readexactly(4), await reader.readexactly(size)
+            key = (mask * (size // 4 + 1))[:size]
+            yield first & 0x0F, (int.from_bytes(masked) ^ int.from_bytes(key)).to_bytes(size)
+
+
+async def _main(address: str, port: str, certificate: str, key: str, folder: str) -> None:
+    kubelets = _Server(Path(folder))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, kubelets.processes.reap)
+    server = await asyncio.start_server(kubelets.serve, address, int(port), ssl=context, backlog=_BACKLOG)
+    print("serves", port, flush=True)
+    # None of what there is by now is ever garbage.
+    gc.freeze()
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    asyncio.run(_main(*sys.argv[1:]))
