@@ -9,14 +9,13 @@ MPI's daemons, and a process of testbed/plane answers for all kubelets.
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import resource
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +33,7 @@ from testbed.kube.kubectl import Kubectl
 from testbed.kube.progress import step
 from testbed.mpijobs import manifest
 from testbed.plane import kubelet, nodes, plane, shared
+from testbed.plane.children import Child
 from testbed.plane.kubelet import Kubelet
 from testbed.plane.plane import APISERVER, OwnPlane
 from testbed.plane.stages import ENDS, NEVER
@@ -45,9 +45,9 @@ from tests.support.switchboards import SWITCHBOARD, pid_of
 _JOB, _DAEMON, _PIPE, _UP = "scale", "orted", "pipe", "up"
 # A kubelet's default is 110.
 _PODS_OF_A_NODE = 100
-# A process that answers for kubelets has four descriptors for each command, and uses one processor.
+# A process that answers for kubelets has five descriptors for each command, and the switchboard has three.
 _COMMANDS_OF_A_KUBELET = 2500
-_DESCRIPTORS, _MORE_DESCRIPTORS = 4, 200
+_OF_A_KUBELET, _OF_A_SWITCHBOARD, _MORE_DESCRIPTORS = 5, 3, 200
 _WITHIN = 3600
 # Kubernetes' own default.
 _QPS = 20
@@ -116,25 +116,29 @@ def scale(*, counts: Sequence[int], qps: int, plot: Path | None) -> Report:
 def _measured(count: int, qps: int) -> dict[str, float]:
     """All figures of a job with so many workers, on a control plane of its own."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if most < (wanted := min(count, _COMMANDS_OF_A_KUBELET) * _DESCRIPTORS + _MORE_DESCRIPTORS):
+    wanted = max(min(count, _COMMANDS_OF_A_KUBELET) * _OF_A_KUBELET, count * _OF_A_SWITCHBOARD) + _MORE_DESCRIPTORS
+    if most < wanted:
         raise Unmeasured(f"{count} workers take {wanted} descriptors; the limit is {most}")
     with tempfile.TemporaryDirectory(prefix="mpirt-scale-") as name:
         folder, binaries = Path(name), programs.ensure(shared.version())
         with plane.running(folder / "plane", binaries, names=(), qps=qps) as own, ExitStack() as stack:
-            home = _home(folder)
-            kubelets = [
-                stack.enter_context(kubelet.running(own.site, home))
-                for _ in range(math.ceil(count / _COMMANDS_OF_A_KUBELET))
-            ]
-            for number, each in enumerate(kubelets):
-                names = [
-                    f"node-{number}-{place}" for place in range(_COMMANDS_OF_A_KUBELET // _PODS_OF_A_NODE + 1)
-                ]
-                nodes.add(own.kubectl, names, pods=_PODS_OF_A_NODE, kubelet=each)
+            kubelets = _add_nodes(own, count)
             cluster = Ground(own.kubectl, is_ours=False)
             controller = controllers.install(own, cluster, folder, program=controllers.WITHOUT_A_LEASE)
             stack.callback(controller.replicas[0].end)
-            return _Trial(own, controller, home, kubelets, count).figures()
+            return _Trial(own, controller, _home(folder), kubelets, count).figures()
+
+
+def _add_nodes(own: OwnPlane, count: int) -> dict[str, Kubelet]:
+    """Add nodes for so many pods, and one for the launcher; returns the kubelet of each."""
+    kubelets: dict[str, Kubelet] = {}
+    for first in range(0, count + 1, _COMMANDS_OF_A_KUBELET):
+        where = kubelet.somewhere(own.site)
+        numbers = range(first, min(first + _COMMANDS_OF_A_KUBELET, count + 1), _PODS_OF_A_NODE)
+        names = [f"node-{number}" for number in numbers]
+        nodes.add(own.kubectl, names, pods=_PODS_OF_A_NODE, kubelet=where)
+        kubelets |= dict.fromkeys(names, where)
+    return kubelets
 
 
 def _home(folder: Path) -> Path:
@@ -155,15 +159,16 @@ class _Trial:
     own: OwnPlane
     controller: Controller
     home: Path
-    kubelets: Sequence[Kubelet]
+    kubelets: Mapping[str, Kubelet]
+    """By their nodes."""
     count: int
 
     def figures(self) -> dict[str, float]:
         pid = self.controller.replicas[0].process.process.pid
         cpu = cpu_seconds(pid)
         started = self._started()
-        with switchboard_folder() as board:
-            found = started | self._held(board)
+        with self._answering() as children, switchboard_folder() as board:
+            found = started | self._held(board, [child.process.pid for child in children])
         found["succeeded_s"] = self._succeeded()
         found["apply_to_all_s"] = found["launcher_s"] + found["sessions_up_s"]
         return {**found, "controller_cpu_s": cpu_seconds(pid) - cpu, "controller_mb": peak_megabytes(pid)}
@@ -183,7 +188,22 @@ class _Trial:
             self._wait(f"mpijob/{_JOB}", "condition=Running")
             return {"complete_s": complete - began, "launcher_s": time.monotonic() - began}
 
-    def _held(self, board: Path) -> dict[str, float]:
+    @contextmanager
+    def _answering(self) -> Iterator[list[Child]]:
+        """Have the kubelets answer, each for its pods."""
+        pods: dict[Kubelet, list[str]] = {}
+        for pod in self._kubectl.get("pods", "--selector=training.kubeflow.org/job-role=worker"):
+            pods.setdefault(self.kubelets[pod["spec"]["nodeName"]], []).append(pod["metadata"]["name"])
+        with step(f"namespaces of {self.count} pods"), ExitStack() as stack:
+            running = [
+                stack.enter_context(kubelet.running(where, self.own.site, self.home, pods=names))
+                for where, names in pods.items()
+            ]
+            kept = stack.pop_all()
+        with kept:
+            yield running
+
+    def _held(self, board: Path, kubelets: Sequence[int]) -> dict[str, float]:
         """Run a command in each worker, until the last one runs, and then to their ends."""
         env = {**self._environment(), SWITCHBOARD: str(board)}
         self._bring_the_keeper(env)
@@ -192,14 +212,14 @@ class _Trial:
             for number in range(self.count)
         ]
         server = self.own.children[APISERVER].process.pid
-        memory, cpu, others = self._live_bytes(), cpu_seconds(server), self._kubelets_cpu()
+        memory, cpu, others = self._live_bytes(), cpu_seconds(server), _cpu_of(kubelets)
         with step(f"{self.count} commands"), crowd(argvs, env=env, sign=_UP) as crowded:
             pid = pid_of(board)
             found = {
                 "sessions_up_s": crowded.up_seconds,
                 "apiserver_cpu_s": cpu_seconds(server) - cpu,
                 "switchboard_cpu_s": cpu_seconds(pid),
-                "kubelets_cpu_s": self._kubelets_cpu() - others,
+                "kubelets_cpu_s": _cpu_of(kubelets) - others,
                 "apiserver_mb": pss_bytes(server) / 1e6,
                 "apiserver_mb_per_session": (self._live_bytes() - memory) / 1e6 / self.count,
                 "switchboard_mb": pss_bytes(pid) / 1e6,
@@ -240,15 +260,16 @@ class _Trial:
         page = self._kubectl("get", "--raw", "/debug/pprof/heap?gc=1&debug=1").stdout
         return sum(int(found) for found in re.findall(r"^# (?:HeapAlloc|Stack) = (\d+)", page, re.MULTILINE))
 
-    def _kubelets_cpu(self) -> float:
-        return sum(cpu_seconds(each.child.process.pid) for each in self.kubelets)
-
     def _wait(self, what: str, for_what: str) -> None:
         self._kubectl("wait", what, f"--for={for_what}", f"--timeout={_WITHIN}s", timeout=_WITHIN)
 
     @property
     def _kubectl(self) -> Kubectl:
         return self.controller.namespace.kubectl
+
+
+def _cpu_of(pids: Sequence[int]) -> float:
+    return sum(map(cpu_seconds, pids))
 
 
 def _lines(log: Path) -> list[str]:

@@ -1,15 +1,19 @@
 """
 The exec of kubelets: commands of pods that KWOK plays run as processes of this machine.
 
-Owns: a kubelet's answer to exec by WebSocket, v4.channel.k8s.io, for pods of any number of nodes, and a folder for
-each pod, its TMPDIR. What pods have in common is their HOME; programs in its folder bin are found first. A command
-gets nothing else of its pod: no image, no volumes, no variables. No other protocol, no terminal.
+Owns: a kubelet's answer to exec by WebSocket, v4.channel.k8s.io, for pods of any number of nodes; and what a pod
+has for itself: its processes, and a folder, its TMPDIR. All pods have the same HOME; programs in its folder bin are
+found first. A command gets nothing else of its pod: no image, no volumes, no variables. No other protocol, no
+terminal.
+
+Processes of a pod are in namespaces of their own: otherwise whatever looks into /proc would see those of all pods.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import ctypes
 import gc
 import hashlib
 import json
@@ -18,11 +22,11 @@ import resource
 import signal
 import ssl
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from testbed.kube.commandlines import Site
 from testbed.kube.wait import until
@@ -38,58 +42,115 @@ _KEY_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _LARGEST = 32 * 1024
 # All agents of a job may call in the same moment.
 _BACKLOG = 4096
-_READY_WITHIN = 30.0
+_READY_WITHIN = 120.0
+_PATH = "/usr/bin:/bin"
+_FIRST_PROCESS = "mount -t proc proc /proc && echo && read -r line"
+# From <linux/sched.h> and <linux/mount.h>.
+_NEWNS, _NEWPID = 0x00020000, 0x20000000
+_PRIVATE = 0x40000 | 0x4000
 
 
 @dataclass(frozen=True, slots=True)
 class Kubelet:
-    """A process that answers for kubelets, and where it listens."""
+    """Where one listens, or will."""
 
     address: str
     port: int
-    child: Child
+
+
+def somewhere(site: Site) -> Kubelet:
+    """Where one may listen for nodes of that control plane."""
+    [port] = place.free_ports(site.address, 1)
+    return Kubelet(site.address, port)
 
 
 @contextmanager
-def running(site: Site, folder: Path) -> Iterator[Kubelet]:
-    """One for nodes of that control plane. Its pods have their folders in this one, which is their HOME."""
-    [port] = place.free_ports(site.address, 1)
-    name = f"kubelet-{port}"
+def running(where: Kubelet, site: Site, folder: Path, *, pods: Iterable[str] = ()) -> Iterator[Child]:
+    """
+    A process that answers there. Its pods have their folders in this one, which is their HOME.
+
+    What else a pod has is made for its first command, or for `pods` before there is one. All ends with the block.
+    """
+    name = f"kubelet-{where.port}"
     # Whoever asks does not look at the name in the certificate.
     files = [str(each) for each in (site.secrets.api_certificate, site.secrets.api_key, folder)]
-    argv = [sys.executable, "-m", __name__, site.address, str(port), *files]
+    # Who is not root may make namespaces in one of users.
+    alone = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
+    argv = [*alone, sys.executable, "-m", __name__, where.address, str(where.port), *files, *pods]
     child = children.start(argv, site.folder / f"{name}.log")
     try:
         until(lambda: child.log.read_text() or child.is_over, within=_READY_WITHIN, what=name)
-        yield Kubelet(site.address, port, child)
+        yield child
     finally:
         child.kill()
 
 
-@dataclass(slots=True)
-class _Processes:
-    """Processes that are waited for all at once: one descriptor or thread for each would be too many."""
+class _Pods:
+    """The namespaces of pods, and their processes."""
 
-    ends: dict[int, asyncio.Future[int]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        # What is mounted for a pod must not be mounted for all.
+        self._call("unshare", _NEWNS)
+        self._call("mount", None, b"/", None, _PRIVATE, None)
+        self._mounts, self._pids = (os.open(f"/proc/self/ns/{kind}", os.O_RDONLY) for kind in ("mnt", "pid"))
+        # The first process of each pod reads from this, and so ends with this process, and all of the pod with it.
+        self._lifeline, self._held = os.pipe()
+        self._first: dict[str, int] = {}
+        # Waited for all at once: one descriptor or thread for each would be too many.
+        self._ends: dict[int, asyncio.Future[int]] = {}
 
-    def spawn(self, argv: list[str], env: Mapping[str, str], pipes: tuple[int, int, int]) -> asyncio.Future[int]:
-        """Start one with these descriptors; returns its exit code, when it has ended."""
-        actions = [(os.POSIX_SPAWN_DUP2, pipe, number) for number, pipe in enumerate(pipes)]
-        # Python ignores this signal, and commands would inherit that.
-        pid = os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=(signal.SIGPIPE,))
-        return self.ends.setdefault(pid, asyncio.get_running_loop().create_future())
+    def make(self, pod: str) -> None:
+        """Make the namespaces of a pod; returns when its first process has its own /proc."""
+        said, says = os.pipe()
+        self._call("setns", self._pids, _NEWPID)
+        self._call("unshare", _NEWNS | _NEWPID)
+        try:
+            pid = self._spawn(["/bin/sh", "-c", _FIRST_PROCESS], {"PATH": _PATH}, (self._lifeline, says))
+        finally:
+            self._call("setns", self._mounts, _NEWNS)
+        os.close(says)
+        if not os.read(said, 1):
+            raise OSError(f"pod {pod} has no /proc of its own")
+        os.close(said)
+        self._first[pod] = os.pidfd_open(pid)
+
+    def start(
+        self, pod: str, argv: list[str], env: Mapping[str, str], pipes: Sequence[int]
+    ) -> asyncio.Future[int]:
+        """Start a process in a pod with these descriptors; returns its exit code, when it has ended."""
+        if pod not in self._first:
+            self.make(pod)
+        self._call("setns", self._first[pod], _NEWNS | _NEWPID)
+        try:
+            pid = self._spawn(argv, env, pipes)
+        finally:
+            self._call("setns", self._mounts, _NEWNS)
+        return self._ends.setdefault(pid, asyncio.get_running_loop().create_future())
 
     def reap(self) -> None:
+        """Wait for all that have ended."""
         with suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 code = os.waitstatus_to_exitcode(ended[1])
-                self.ends.pop(ended[0]).set_result(code if code >= 0 else 128 - code)
+                if waiting := self._ends.pop(ended[0], None):
+                    waiting.set_result(code if code >= 0 else 128 - code)
+
+    def _spawn(self, argv: list[str], env: Mapping[str, str], pipes: Sequence[int]) -> int:
+        actions = [(os.POSIX_SPAWN_DUP2, pipe, number) for number, pipe in enumerate(pipes)]
+        # Python ignores this signal, and commands would inherit that.
+        defaults = (signal.SIGPIPE,)
+        return os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=defaults)
+
+    def _call(self, name: str, *words: object) -> None:
+        if self._libc[name](*words) != 0:
+            raise OSError(ctypes.get_errno(), f"{name}: {os.strerror(ctypes.get_errno())}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Server:
     folder: Path
-    processes: _Processes = field(default_factory=_Processes)
+    pods: _Pods
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection."""
@@ -103,8 +164,8 @@ class _Server:
                 writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
             else:
                 writer.write(_accepted(headers["sec-websocket-key"]) + _message(_STDOUT))
-                _, _, namespace, pod, _ = unquote(url.path).split("/")
-                await self._exec(f"{namespace}-{pod}", parse_qs(url.query)["command"], reader, writer)
+                _, _, _, pod, _ = url.path.split("/")
+                await self._exec(pod, parse_qs(url.query)["command"], reader, writer)
         writer.close()
 
     async def _exec(
@@ -113,9 +174,9 @@ class _Server:
         """Run a command to its end. If the client leaves before, its stdin ends, and its output is dropped."""
         temporary = self.folder / pod
         temporary.mkdir(exist_ok=True)
-        env = {"HOME": str(self.folder), "TMPDIR": str(temporary), "PATH": f"{self.folder}/bin:/usr/bin:/bin"}
+        env = {"HOME": str(self.folder), "TMPDIR": str(temporary), "PATH": f"{self.folder}/bin:{_PATH}"}
         (stdin, feed), (out, stdout), (err, stderr) = os.pipe(), os.pipe(), os.pipe()
-        ended = self.processes.spawn(argv, env, (stdin, stdout, stderr))
+        ended = self.pods.start(pod, argv, env, (stdin, stdout, stderr))
         for each in (stdin, stdout, stderr):
             os.close(each)
         loop = asyncio.get_running_loop()
@@ -199,16 +260,18 @@ async def _frames(reader: asyncio.StreamReader) -> AsyncIterator[tuple[int, byte
             yield first & 0x0F, (int.from_bytes(masked) ^ int.from_bytes(key)).to_bytes(size)
 
 
-async def _main(address: str, port: str, certificate: str, key: str, folder: str) -> None:
-    kubelets = _Server(Path(folder))
+async def _main(address: str, port: str, certificate: str, key: str, folder: str, *pods: str) -> None:
+    server = _Server(Path(folder), _Pods())
+    for pod in pods:
+        server.pods.make(pod)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, kubelets.processes.reap)
-    server = await asyncio.start_server(kubelets.serve, address, int(port), ssl=context, backlog=_BACKLOG)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, server.pods.reap)
+    listening = await asyncio.start_server(server.serve, address, int(port), ssl=context, backlog=_BACKLOG)
     print("serves", port, flush=True)
     # None of what there is by now is ever garbage.
     gc.freeze()
-    await server.serve_forever()
+    await listening.serve_forever()
 
 
 if __name__ == "__main__":

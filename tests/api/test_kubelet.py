@@ -13,7 +13,6 @@ import pytest
 from testbed import manifests
 from testbed.ground import Ground, Namespace
 from testbed.plane import kubelet, nodes
-from testbed.plane.kubelet import Kubelet
 from testbed.plane.plane import Plane
 from tests.support.kubeconfigs import kubeconfig
 
@@ -21,12 +20,13 @@ NODE = "node-with-a-kubelet"
 
 
 @pytest.fixture
-def answering(plane: Plane, cluster: Ground, tmp_path: Path) -> Iterator[Kubelet]:
-    """A kubelet, for as long as there is its node."""
-    with kubelet.running(plane.site, tmp_path) as made:
-        nodes.add(cluster.kubectl, [NODE], alone=True, kubelet=made)
-        yield made
-        nodes.remove(cluster.kubectl, NODE)
+def answering(plane: Plane, cluster: Ground, tmp_path: Path) -> Iterator[None]:
+    """A kubelet, and its node."""
+    where = kubelet.somewhere(plane.site)
+    nodes.add(cluster.kubectl, [NODE], alone=True, kubelet=where)
+    with kubelet.running(where, plane.site, tmp_path):
+        yield
+    nodes.remove(cluster.kubectl, NODE)
 
 
 @pytest.mark.usefixtures("answering")
@@ -47,4 +47,4 @@ def test_a_command_runs_in_a_folder_of_its_pod_and_ends_with_its_code(
         check=False,
     )
 
-    assert (done.returncode, done.stdout, done.stderr) == (7, "hello\n", f"{tmp_path}/{namespace.name}-w\n")
+    assert (done.returncode, done.stdout, done.stderr) == (7, "hello\n", f"{tmp_path}/w\n")
