@@ -2,7 +2,7 @@
 The exec of kubelets: commands of pods that KWOK plays run as processes of this machine.
 
 Owns: a kubelet's answer to exec by WebSocket, v4.channel.k8s.io, for pods of any number of nodes; and what a pod
-has for itself: its processes, and a folder, its TMPDIR. All pods have the same HOME; programs in its folder bin are
+has for itself: its processes, and a folder, its TMPDIR. HOME is the same for all; programs in its folder bin are
 found first. A command gets nothing else of its pod: no image, no volumes, no variables. No other protocol, no
 terminal.
 
