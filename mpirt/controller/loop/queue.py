@@ -22,8 +22,8 @@ LONGEST_DELAY = 15.0
 # needs one or two; one that never does must not cause a storm of writes.
 TURNS_AT_ONCE = 5
 _SPREAD = 0.2
-# While a job with thousands of workers starts, its pods change all the time, and each look at them takes long. As
-# long as there is nothing to do, looks may take a tenth of a processor; what there is to do must not wait for long.
+# While a job with thousands of workers starts, its pods change all the time, and each look at them takes long. If
+# nothing is to be done, looks may take a tenth of a processor; what is to be done must not wait for long.
 _REST = 9.0
 LONGEST_REST = 1.0
 # Small jobs never rest.
