@@ -6,7 +6,8 @@ has for itself: its processes, and a folder, its TMPDIR. HOME is the same for al
 found first. A command gets nothing else of its pod: no image, no volumes, no variables. No other protocol, no
 terminal.
 
-Processes of a pod are in namespaces of their own: otherwise whatever looks into /proc would see those of all pods.
+A few pods share namespaces: without any, whatever looks into /proc would see the processes of all pods; and a first
+process for each is too many where there are thousands.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ _LARGEST = 32 * 1024
 _BACKLOG = 4096
 _READY_WITHIN = 120.0
 _PATH = "/usr/bin:/bin"
+# So many pods share namespaces.
+_TOGETHER = 8
 _FIRST_PROCESS = "mount -t proc proc /proc && echo && read -r line"
 # From <linux/sched.h> and <linux/mount.h>.
 _NEWNS, _NEWPID = 0x00020000, 0x20000000
@@ -94,14 +97,21 @@ class _Pods:
         self._call("unshare", _NEWNS)
         self._call("mount", None, b"/", None, _PRIVATE, None)
         self._mounts, self._pids = (os.open(f"/proc/self/ns/{kind}", os.O_RDONLY) for kind in ("mnt", "pid"))
-        # The first process of each pod reads from this, and so ends with this process, and all of the pod with it.
+        # The first process of namespaces reads from this: so it ends with this process, and all others with it.
         self._lifeline, self._held = os.pipe()
         self._first: dict[str, int] = {}
+        self._newest = -1
         # Waited for all at once: one descriptor or thread for each would be too many.
         self._ends: dict[int, asyncio.Future[int]] = {}
 
     def make(self, pod: str) -> None:
-        """Make the namespaces of a pod; returns when its first process has its own /proc."""
+        """Make the namespaces of a pod, if it does not share them with the one before."""
+        if len(self._first) % _TOGETHER == 0:
+            self._newest = self._made()
+        self._first[pod] = self._newest
+
+    def _made(self) -> int:
+        """Make namespaces; returns a descriptor of their first process, when it has its own /proc."""
         said, says = os.pipe()
         self._call("setns", self._pids, _NEWPID)
         self._call("unshare", _NEWNS | _NEWPID)
@@ -111,9 +121,9 @@ class _Pods:
             self._call("setns", self._mounts, _NEWNS)
         os.close(says)
         if not os.read(said, 1):
-            raise OSError(f"pod {pod} has no /proc of its own")
+            raise OSError("a pod has no /proc of its own")
         os.close(said)
-        self._first[pod] = os.pidfd_open(pid)
+        return os.pidfd_open(pid)
 
     def start(
         self, pod: str, argv: list[str], env: Mapping[str, str], pipes: Sequence[int]
