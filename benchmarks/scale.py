@@ -53,7 +53,9 @@ _WITHIN = 3600
 _QPS = 20
 # So many have to be up within so many seconds.
 _BOUNDED, _UP_SECONDS = 1000, 12
+# Of what agents and switchboard have written.
 _SHOWN = 10
+_IDLE_SECONDS = 15.0
 
 # Each reads one byte of the same pipe. A pipe that is open for both never ends.
 _WAITS = "#!/bin/sh\nexec 3<>{}\necho {}\nread -r line <&3\n"
@@ -72,11 +74,13 @@ _WHAT = {
     "ended_s": "all commands have ended, s",
     "failed": "commands that did not end with 0",
     "succeeded_s": "from the launcher's end to Succeeded, s",
-    "apiserver_mb_per_session": "API server: memory for each command, MB",
+    "apiserver_mb_per_session": "API server: memory for each command, garbage aside, MB",
     "apiserver_mb": "API server: memory of the process with all commands, MB",
     "apiserver_cpu_s": "API server: CPU until all commands run, s",
+    "apiserver_idle_percent": "API server: CPU with idle commands, %",
     "switchboard_mb": "switchboard: memory with all commands, MB",
     "switchboard_cpu_s": "switchboard: CPU until all commands run, s",
+    "switchboard_idle_percent": "switchboard: CPU with idle commands, %",
     "agents_mb": "agents: memory of all, MB",
     "kubelets_cpu_s": "in place of kubelets: CPU until all commands run, s",
     "controller_mb": "controller: memory at most, MB",
@@ -107,9 +111,8 @@ def scale(*, counts: Sequence[int], qps: int, plot: Path | None) -> Report:
         for count, figures in found.items()
         for key in _WHAT
     ]
-    bound = f"sessions_up_s_{_BOUNDED}" if len(found) > 1 else "sessions_up_s"
+    bounds = {row.key: _UP_SECONDS for row in rows if row.what == f"{_BOUNDED}: {_WHAT['sessions_up_s']}"}
     notes = [f"{qps} writes a second of each of Kubernetes' controllers"]
-    bounds = {bound: _UP_SECONDS} if _BOUNDED in found else {}
     return compared(rows, ours="mpirt", theirs="-", notes=notes, bounds=bounds)
 
 
@@ -167,8 +170,8 @@ class _Trial:
         pid = self.controller.replicas[0].process.process.pid
         cpu = cpu_seconds(pid)
         started = self._started()
-        with self._answering() as children, switchboard_folder() as board:
-            found = started | self._held(board, [child.process.pid for child in children])
+        with self._answering() as kubelets, switchboard_folder() as board:
+            found = started | self._held(board, kubelets)
         found["succeeded_s"] = self._succeeded()
         found["apply_to_all_s"] = found["launcher_s"] + found["sessions_up_s"]
         return {**found, "controller_cpu_s": cpu_seconds(pid) - cpu, "controller_mb": peak_megabytes(pid)}
@@ -194,16 +197,15 @@ class _Trial:
         pods: dict[Kubelet, list[str]] = {}
         for pod in self._kubectl.get("pods", "--selector=training.kubeflow.org/job-role=worker"):
             pods.setdefault(self.kubelets[pod["spec"]["nodeName"]], []).append(pod["metadata"]["name"])
-        with step(f"namespaces of {self.count} pods"), ExitStack() as stack:
-            running = [
-                stack.enter_context(kubelet.running(where, self.own.site, self.home, pods=names))
-                for where, names in pods.items()
-            ]
-            kept = stack.pop_all()
-        with kept:
+        with ExitStack() as stack:
+            with step(f"namespaces of {self.count} pods"):
+                running = [
+                    stack.enter_context(kubelet.running(where, self.own.site, self.home, pods=names))
+                    for where, names in pods.items()
+                ]
             yield running
 
-    def _held(self, board: Path, kubelets: Sequence[int]) -> dict[str, float]:
+    def _held(self, board: Path, kubelets: Sequence[Child]) -> dict[str, float]:
         """Run a command in each worker, until the last one runs, and then to their ends."""
         env = {**self._environment(), SWITCHBOARD: str(board)}
         self._bring_the_keeper(env)
@@ -211,27 +213,28 @@ class _Trial:
             agent(f"{_JOB}-worker-{number}", _WORDS.format(number=number + 1, count=self.count))
             for number in range(self.count)
         ]
-        server = self.own.children[APISERVER].process.pid
-        memory, cpu, others = self._live_bytes(), cpu_seconds(server), _cpu_of(kubelets)
-        with step(f"{self.count} commands"), crowd(argvs, env=env, sign=_UP) as crowded:
+        server, others = self.own.children[APISERVER].process.pid, [each.process.pid for each in kubelets]
+        memory, cpu, others_cpu = self._live_bytes(), cpu_seconds(server), sum(map(cpu_seconds, others))
+        with step(f"{self.count} commands"), crowd(argvs, env=env, sign=_UP) as commands:
             pid = pid_of(board)
             found = {
-                "sessions_up_s": crowded.up_seconds,
+                "sessions_up_s": commands.up_seconds,
                 "apiserver_cpu_s": cpu_seconds(server) - cpu,
                 "switchboard_cpu_s": cpu_seconds(pid),
-                "kubelets_cpu_s": _cpu_of(kubelets) - others,
+                "kubelets_cpu_s": sum(map(cpu_seconds, others)) - others_cpu,
+                **_idle({"apiserver": server, "switchboard": pid}),
                 "apiserver_mb": pss_bytes(server) / 1e6,
                 "apiserver_mb_per_session": (self._live_bytes() - memory) / 1e6 / self.count,
                 "switchboard_mb": pss_bytes(pid) / 1e6,
-                "agents_mb": crowded.pss_bytes() / 1e6,
+                "agents_mb": commands.pss_bytes() / 1e6,
             }
             began = time.monotonic()
             (self.home / _PIPE).write_bytes(b"\n" * self.count)
-            codes = crowded.codes()
-            said = crowded.messages() + _lines(board / "log")
-        for line in said[:_SHOWN]:
-            click.echo(line, err=True)
-        return {**found, "ended_s": time.monotonic() - began, "failed": self.count - codes[0]}
+            failed = self.count - commands.codes()[0]
+            log = board / "log"
+            for line in [*commands.messages(), *(log.read_text().splitlines() if log.exists() else [])][:_SHOWN]:
+                click.echo(line, err=True)
+        return {**found, "ended_s": time.monotonic() - began, "failed": failed}
 
     def _succeeded(self) -> float:
         """End the launcher."""
@@ -245,8 +248,9 @@ class _Trial:
         [container] = self._kubectl.get("job", f"{_JOB}-launcher")["spec"]["template"]["spec"]["containers"]
         variables = {each["name"]: each["value"] for each in container["env"] if "value" in each}
         config = kubeconfig(self.controller.namespace, account=f"{_JOB}-launcher")
-        account = {"MPIRT_ACCOUNT": str(self.home / "account"), "KUBECONFIG": str(config)}
-        return {**plain_environment(), **variables, **account}
+        account = self.home / "account"
+        account.touch()
+        return {**plain_environment(), **variables, "MPIRT_ACCOUNT": str(account), "KUBECONFIG": str(config)}
 
     def _bring_the_keeper(self, env: Mapping[str, str]) -> None:
         """Pods have it in a volume. Here a first command brings it to its pod's folder, from where all get it."""
@@ -268,29 +272,29 @@ class _Trial:
         return self.controller.namespace.kubectl
 
 
-def _cpu_of(pids: Sequence[int]) -> float:
-    return sum(map(cpu_seconds, pids))
-
-
-def _lines(log: Path) -> list[str]:
-    return log.read_text(errors="replace").splitlines() if log.exists() else []
+def _idle(pids: Mapping[str, int]) -> dict[str, float]:
+    """The CPU time of these processes while nothing happens."""
+    before, began = {name: cpu_seconds(pid) for name, pid in pids.items()}, time.monotonic()
+    time.sleep(_IDLE_SECONDS)
+    took = time.monotonic() - began
+    return {f"{name}_idle_percent": 100 * (cpu_seconds(pid) - before[name]) / took for name, pid in pids.items()}
 
 
 def _panels(found: Mapping[int, Mapping[str, float]]) -> list[Panel]:
     """Time and memory over the number of workers."""
+    times = {"workers are complete": "complete_s", "all commands run": "sessions_up_s"}
+    memory = {"switchboard": "switchboard_mb", "agents": "agents_mb", "controller": "controller_mb"}
+    # Of a few commands nothing is seen beside what else comes and goes.
+    for_commands = [
+        (count, megabytes)
+        for count, each in found.items()
+        if (megabytes := each["apiserver_mb_per_session"] * count) > 0
+    ]
 
-    def panel(title: str, **curves: str) -> Panel:
-        return Panel(
-            title, {name: [(count, each[key]) for count, each in found.items()] for key, name in curves.items()}
-        )
+    def curves(of: Mapping[str, str]) -> dict[str, list[tuple[float, float]]]:
+        return {name: [(count, each[key]) for count, each in found.items()] for name, key in of.items()}
 
     return [
-        panel("s", complete_s="StatefulSet complete", sessions_up_s="commands up", apply_to_all_s="..."),
-        panel(
-            "MB",
-            apiserver_mb="API server",
-            switchboard_mb="switchboard",
-            agents_mb="agents",
-            controller_mb="controller",
-        ),
+        Panel("seconds", curves(times)),
+        Panel("MB", {**({"API server, for the commands": for_commands} if for_commands else {}), **curves(memory)}),
     ]

@@ -6,8 +6,8 @@ has for itself: its processes, and a folder, its TMPDIR. HOME is the same for al
 found first. A command gets nothing else of its pod: no image, no volumes, no variables. No other protocol, no
 terminal.
 
-A few pods share namespaces: without any, whatever looks into /proc would see the processes of all pods; and a first
-process for each is too many where there are thousands.
+A few pods share namespaces: without any, whatever looks into /proc would see the processes of all pods; and one
+first process for each would be too many where there are thousands.
 """
 
 from __future__ import annotations
