@@ -15,11 +15,12 @@ import resource
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
+import psutil
 
 from benchmarks.agents import agent, switchboard_folder
 from benchmarks.frame import Report, Row, Unmeasured, command, compared
@@ -71,6 +72,7 @@ _WHAT = {
     "launcher_s": "the job is Running, s after its creation",
     "sessions_up_s": "all commands run, s after the start of the first",
     "apply_to_all_s": "both of them, s",
+    "sessions_cpu_s": "CPU of everything until all commands run, s",
     "ended_s": "all commands have ended, s",
     "failed": "commands that did not end with 0",
     "succeeded_s": "from the launcher's end to Succeeded, s",
@@ -215,6 +217,7 @@ class _Trial:
         ]
         server, others = self.own.children[APISERVER].process.pid, [each.process.pid for each in kubelets]
         memory, cpu, others_cpu = self._live_bytes(), cpu_seconds(server), sum(map(cpu_seconds, others))
+        everything = _cpu_of_all()
         with step(f"{self.count} commands"), crowd(argvs, env=env, sign=_UP) as commands:
             pid = pid_of(board)
             found = {
@@ -222,6 +225,7 @@ class _Trial:
                 "apiserver_cpu_s": cpu_seconds(server) - cpu,
                 "switchboard_cpu_s": cpu_seconds(pid),
                 "kubelets_cpu_s": sum(map(cpu_seconds, others)) - others_cpu,
+                "sessions_cpu_s": _cpu_of_all(pid) - everything,
                 **_idle({"apiserver": server, "switchboard": pid}),
                 "apiserver_mb": pss_bytes(server) / 1e6,
                 "apiserver_mb_per_session": (self._live_bytes() - memory) / 1e6 / self.count,
@@ -272,6 +276,17 @@ class _Trial:
         return self.controller.namespace.kubectl
 
 
+def _cpu_of_all(*others: int) -> float:
+    """CPU time so far of this process and others, and of all that they have started; what has ended is included."""
+    parents = map(psutil.Process, (os.getpid(), *others))
+    found = 0.0
+    for process in (each for parent in parents for each in (parent, *parent.children(recursive=True))):
+        # psutil has whole hundredths of a second, of which most of them need less.
+        with suppress(psutil.NoSuchProcess, Unmeasured):
+            found += cpu_seconds(process.pid) + sum(process.cpu_times()[2:4])
+    return found
+
+
 def _idle(pids: Mapping[str, int]) -> dict[str, float]:
     """The CPU time of these processes while nothing happens."""
     before, began = {name: cpu_seconds(pid) for name, pid in pids.items()}, time.monotonic()
@@ -296,5 +311,5 @@ def _panels(found: Mapping[int, Mapping[str, float]]) -> list[Panel]:
 
     return [
         Panel("seconds", curves(times)),
-        Panel("MB", {**({"API server, for the commands": for_commands} if for_commands else {}), **curves(memory)}),
+        Panel("MB", {**({"API server, for them": for_commands} if for_commands else {}), **curves(memory)}),
     ]

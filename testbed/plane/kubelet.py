@@ -45,6 +45,8 @@ _LARGEST = 32 * 1024
 _BACKLOG = 4096
 _READY_WITHIN = 120.0
 _PATH = "/usr/bin:/bin"
+# Who is not root may make namespaces in one of users, and return to those that belong to it.
+_AS_ROOT = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc")
 # So many pods share namespaces.
 _TOGETHER = 8
 _FIRST_PROCESS = "mount -t proc proc /proc && echo && read -r line"
@@ -77,9 +79,7 @@ def running(where: Kubelet, site: Site, folder: Path, *, pods: Iterable[str] = (
     name = f"kubelet-{where.port}"
     # Whoever asks does not look at the name in the certificate.
     files = [str(each) for each in (site.secrets.api_certificate, site.secrets.api_key, folder)]
-    # Who is not root may make namespaces in one of users.
-    alone = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
-    argv = [*alone, sys.executable, "-m", __name__, where.address, str(where.port), *files, *pods]
+    argv = [*([] if os.geteuid() == 0 else _AS_ROOT), sys.executable, "-m", __name__, where.address, str(where.port), *files, *pods]
     child = children.start(argv, site.folder / f"{name}.log")
     try:
         until(lambda: child.log.read_text() or child.is_over, within=_READY_WITHIN, what=name)
