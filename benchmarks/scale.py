@@ -212,7 +212,7 @@ class _Trial:
         env = {**self._environment(), SWITCHBOARD: str(board)}
         self._bring_the_keeper(env)
         argvs = [
-            agent(f"{_JOB}-worker-{number}", _WORDS.format(number=number + 1, count=self.count))
+            agent(f"{_JOB}-worker-{number}", *_WORDS.format(number=number + 1, count=self.count).split())
             for number in range(self.count)
         ]
         server, others = self.own.children[APISERVER].process.pid, [each.process.pid for each in kubelets]
@@ -277,7 +277,7 @@ class _Trial:
 
 
 def _cpu_of_all(*others: int) -> float:
-    """CPU time so far of this process and others, and of all that they have started; what has ended is included."""
+    """CPU time so far of this process and others, and of all that they have started, ended or not."""
     parents = map(psutil.Process, (os.getpid(), *others))
     found = 0.0
     for process in (each for parent in parents for each in (parent, *parent.children(recursive=True))):
