@@ -79,7 +79,8 @@ def running(where: Kubelet, site: Site, folder: Path, *, pods: Iterable[str] = (
     name = f"kubelet-{where.port}"
     # Whoever asks does not look at the name in the certificate.
     files = [str(each) for each in (site.secrets.api_certificate, site.secrets.api_key, folder)]
-    argv = [*([] if os.geteuid() == 0 else _AS_ROOT), sys.executable, "-m", __name__, where.address, str(where.port), *files, *pods]
+    words = [sys.executable, "-m", __name__, where.address, str(where.port), *files, *pods]
+    argv = words if os.geteuid() == 0 else [*_AS_ROOT, *words]
     child = children.start(argv, site.folder / f"{name}.log")
     try:
         until(lambda: child.log.read_text() or child.is_over, within=_READY_WITHIN, what=name)
