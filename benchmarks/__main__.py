@@ -13,12 +13,13 @@ from benchmarks.fleet import fleet
 from benchmarks.frame import Unmeasured
 from benchmarks.outages import outages
 from benchmarks.ranks import ranks
+from benchmarks.scale import scale
 from testbed.kube.errors import ClusterError
 
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"]},
-    commands=[fleet, deaths, outages, elastic, controller, ranks],
+    commands=[fleet, deaths, outages, elastic, controller, ranks, scale],
 )
 def cli() -> None:
     """
@@ -38,6 +39,7 @@ def cli() -> None:
       python -m benchmarks controller               what the controller costs
       python -m benchmarks controller --beside mpi-operator
       python -m benchmarks ranks                    how fast ranks are that share a node
+      python -m benchmarks scale --workers 1000     what a job of thousands of workers costs
     """
 
 

@@ -10,16 +10,11 @@ tests.apiserver.fleet: that shows what this side costs, not how long a cluster w
 
 from __future__ import annotations
 
-import os
 import resource
-import signal
-import struct
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -27,13 +22,12 @@ from typing import Any
 
 import click
 
+from benchmarks.agents import agent, discover, switchboard_folder
 from benchmarks.frame import Report, Row, Unmeasured, command, compared, in_turn
 from benchmarks.place import ACCESS, environment, fresh_namespace, plain_environment
 from benchmarks.plot import Panel, svg
 from benchmarks.programs import MIB, Cost, cpu_seconds, crowd, pss_bytes, run
-from images import build
 from testbed.ground import Namespace
-from testbed.kube import paths
 from testbed.kube.progress import step
 from testbed.kube.shell import output
 from testbed.kube.wait import until
@@ -142,26 +136,15 @@ class _Held:
     messages: Sequence[str] = ()
 
 
-@contextmanager
-def _board() -> Iterator[Path]:
-    """A folder for a switchboard, which its first agent starts; it is ended with the block."""
-    with tempfile.TemporaryDirectory(prefix="mpirt-board-") as name:
-        try:
-            yield Path(name)
-        finally:
-            with suppress(OSError, struct.error):
-                os.kill(pid_of(Path(name)), signal.SIGKILL)
-
-
 def _held_by_agents(
     argvs: Sequence[Sequence[str]], env: Mapping[str, str], board: Path, settled: Callable[[int], None]
 ) -> _Held:
     """The agents and the switchboard, until all are up and settled."""
-    with crowd(argvs, env={**env, SWITCHBOARD: str(board)}, sign=_UP) as agents:
+    with crowd(argvs, env={**env, SWITCHBOARD: str(board)}, sign=_UP) as held:
         pid = pid_of(board)
-        cpu = agents.cpu_seconds + cpu_seconds(pid)
+        cpu = held.cpu_seconds + cpu_seconds(pid)
         settled(pid)
-        return _Held(agents.up_seconds, cpu, (agents.pss_bytes() + pss_bytes(pid)) / 1e6, agents.messages())
+        return _Held(held.up_seconds, cpu, (held.pss_bytes() + pss_bytes(pid)) / 1e6, held.messages())
 
 
 @contextmanager
@@ -183,14 +166,14 @@ class _Contest:
 
     def versions(self) -> str:
         kubectl = ", ".join(self.namespace.kubectl("version").stdout.splitlines())
-        return f"{output(*_built('--discover', 'mpirt-discover', '--version')).strip()} against kubectl: {kubectl}"
+        return f"{output(*discover('--version')).strip()} against kubectl: {kubectl}"
 
     def held(self, count: int, rounds: int) -> list[Row]:
         """So many sessions at once, ours with a switchboard that has not been started yet."""
 
         def ours() -> _Held:
-            with _board() as board:
-                argvs = [_agent(self.pod, _HOLD)] * count
+            with switchboard_folder() as board:
+                argvs = [agent(self.pod, _HOLD)] * count
                 return _held_by_agents(argvs, self.env, board, lambda _: time.sleep(_SETTLED_AFTER))
 
         def theirs() -> _Held:
@@ -211,8 +194,8 @@ class _Contest:
 
     def short(self, runs: int) -> list[Row]:
         """`true`, one after the other, with a switchboard that runs."""
-        argv, theirs = _agent(self.pod, "true"), self._exec("true")
-        with step(f"{runs} pairs of `true`"), _board() as board:
+        argv, theirs = agent(self.pod, "true"), self._exec("true")
+        with step(f"{runs} pairs of `true`"), switchboard_folder() as board:
             env = {**self.env, SWITCHBOARD: str(board)}
             run(argv, env=env)
             before = cpu_seconds(pid_of(board))
@@ -224,8 +207,8 @@ class _Contest:
         """`true`, with a switchboard that it starts itself."""
 
         def ours() -> Cost:
-            with _board() as board:
-                return run(_agent(self.pod, "true"), env={**self.env, SWITCHBOARD: str(board)})
+            with switchboard_folder() as board:
+                return run(agent(self.pod, "true"), env={**self.env, SWITCHBOARD: str(board)})
 
         with step(f"{runs} pairs of first commands"):
             pair = in_turn(runs, ours, lambda: run(self._exec("true"), env=self.env), warm_up=True)
@@ -245,20 +228,20 @@ class _Contest:
         def into(argv: Sequence[str], env: Mapping[str, str]) -> float:
             return run(argv, env=env, feed=mebibytes).wall_seconds
 
-        with step(f"{rounds} pairs of {mebibytes} MiB each way"), _board() as board:
+        with step(f"{rounds} pairs of {mebibytes} MiB each way"), switchboard_folder() as board:
             env = {**self.env, SWITCHBOARD: str(board)}
             received = in_turn(
-                rounds, lambda: out(_agent(self.pod, source), env), lambda: out(self._exec(source), self.env)
+                rounds, lambda: out(agent(self.pod, source), env), lambda: out(self._exec(source), self.env)
             )
             sent = in_turn(
-                rounds, lambda: into(_agent(self.pod, sink), env), lambda: into(self._exec(sink, "-i"), self.env)
+                rounds, lambda: into(agent(self.pod, sink), env), lambda: into(self._exec(sink, "-i"), self.env)
             )
         what = f"{mebibytes} MiB, s"
         return [Row("stdout_ratio", f"stdout: {what}", *received), Row("stdin_ratio", f"stdin: {what}", *sent)]
 
     def discovery(self, runs: int) -> list[Row]:
         """The names of the three workers: from a switchboard that watches them, and from the API server."""
-        ours = _built("--discover", "mpirt-discover", *_SELECTOR)
+        ours = discover(*_SELECTOR)
         theirs = [str(self.namespace.kubectl.program), "get", "pods", *_SELECTOR, "--output", _NAMES]
 
         def measured(key: str, what: str, board: str) -> list[Row]:
@@ -272,9 +255,9 @@ class _Contest:
             found = subprocess.run(asked, env=env, check=True, capture_output=True, text=True)
             return "from the switchboard" in found.stderr
 
-        with _board() as board:
+        with switchboard_folder() as board:
             env = {**self.env, SWITCHBOARD: str(board)}
-            with crowd([_agent(self.pod, _HOLD)], env=env, sign=_UP):
+            with crowd([agent(self.pod, _HOLD)], env=env, sign=_UP):
                 until(is_watched, within=_WATCHED_WITHIN, what="a switchboard that watches the job's pods")
                 found = measured("discover", "3 hosts through a switchboard", str(board))
         return [*found, *measured("discover_alone", "3 hosts without a switchboard", "off")]
@@ -283,21 +266,6 @@ class _Contest:
         """As the kubexec.sh of kubectl-delivery has it."""
         kubectl = str(self.namespace.kubectl.program)
         return [kubectl, "exec", *options, self.pod, "--", "/bin/sh", "-c", command]
-
-
-def _agent(pod: str, command: str) -> list[str]:
-    """The agent as pip's console script becomes it."""
-    return _built("--python", "mpirt-rsh", pod, command)
-
-
-def _built(*words: str) -> list[str]:
-    """The built file, with what a console script hands it."""
-    kind, called, *rest = words
-    folder = paths.PROJECT / "mpirt/agent"
-    built = sorted(folder.glob(f"agent-*-{build.architecture()}"))
-    if not built:
-        raise Unmeasured(f"there is no agent in {folder}; run: make programs")
-    return [str(built[-1]), kind, sys.executable, str(paths.PROJECT), called, *rest]
 
 
 def _costs(key: str, what: str, ours: list[Cost], theirs: list[Cost], *, share: float = 0) -> list[Row]:
@@ -315,7 +283,7 @@ def _alone(count: int, idle_seconds: float) -> tuple[list[Row], list[str]]:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most < (wanted := count * _DESCRIPTORS + _MORE_DESCRIPTORS):
         return [], [f"not measured: this takes {wanted} descriptors; the limit is {most}"]
-    with step(f"{count} sessions on the loopback server"), _board() as board:
+    with step(f"{count} sessions on the loopback server"), switchboard_folder() as board:
         with process.running(board / "fleet", count) as server:
             stats: dict[str, Any] = {}
 
@@ -327,7 +295,7 @@ def _alone(count: int, idle_seconds: float) -> tuple[list[Row], list[str]]:
                 stats.update(server.stats())
 
             env = {**plain_environment(), "KUBECONFIG": str(server.kubeconfig)}
-            argvs = [_agent(f"fleet-worker-{number}", "hold") for number in range(count)]
+            argvs = [agent(f"fleet-worker-{number}", "hold") for number in range(count)]
             held = _held_by_agents(argvs, env, board, settled)
             errors = [*server.stats()["complaints"], *held.messages]
         log = board / "log"

@@ -13,7 +13,7 @@ from html import escape
 
 _WIDTH, _HEIGHT, _GAP = 420, 340, 30
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 404, 40, 288
-_COLOURS = ("#1b6ca8", "#c0504d", "#4f8f4f", "#7a5aa6")
+_COLOURS = ("#1b6ca8", "#c0504d", "#4f8f4f", "#7a5aa6", "#b8860b", "#5f6b73")
 _INK, _GRID = "#333333", "#dddddd"
 
 

@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from benchmarks.frame import Unmeasured
 MIB = 1 << 20
 
 _ENDS_WITHIN = 300.0
-_UP_WITHIN = 300.0
+_UP_WITHIN = 900.0
 _ENDED_WITHIN = 120.0
 _LOOK_EVERY = 0.005
 _CHECK_EVERY = 5.0
@@ -82,7 +83,7 @@ def run(argv: Sequence[str], *, env: Mapping[str, str], feed: int = 0) -> Cost:
 class Crowd:
     """All programs of a crowd, when the last is up."""
 
-    pids: Sequence[int]
+    programs: Sequence[subprocess.Popen[bytes]]
     up_seconds: float
     """From the start of the first to the line of the last."""
     cpu_seconds: float
@@ -95,7 +96,15 @@ class Crowd:
 
     def pss_bytes(self) -> int:
         """What all of them hold in memory now."""
-        return sum(pss_bytes(pid) for pid in self.pids)
+        return sum(pss_bytes(program.pid) for program in self.programs)
+
+    def codes(self) -> Counter[int]:
+        """How they end by themselves: how many with which exit code."""
+        until = time.monotonic() + _ENDS_WITHIN
+        try:
+            return Counter(program.wait(max(0.0, until - time.monotonic())) for program in self.programs)
+        except subprocess.TimeoutExpired as error:
+            raise Unmeasured(f"some programs have not ended: {_end_of(self.errors.read_bytes())}") from error
 
 
 @contextmanager
@@ -120,8 +129,7 @@ def crowd(argvs: Sequence[Sequence[str]], *, env: Mapping[str, str], sign: str) 
                 )
             _wait_until_up(programs, output, errors, f"{sign}\n".encode())
             took = time.monotonic() - began
-            pids = [program.pid for program in programs]
-            yield Crowd(pids, took, sum(map(cpu_seconds, pids)), errors)
+            yield Crowd(programs, took, sum(cpu_seconds(program.pid) for program in programs), errors)
         finally:
             _end(programs)
 

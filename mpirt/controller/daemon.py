@@ -305,11 +305,12 @@ class Daemon:
     def _work(self) -> None:
         name = threading.current_thread().name
         while (key := self._queue.take()) is not None:
-            begun = self._busy[name] = time.monotonic()
+            begun, used = time.monotonic(), time.thread_time()
+            self._busy[name] = begun
             turn = self._look(key)
             del self._busy[name]
             self._metrics.looked(turn.result.name.lower(), time.monotonic() - begun)
-            self._queue.settle(partial(_settle, key, turn))
+            self._queue.settle(partial(_settle, key, turn, time.thread_time() - used))
 
     def _look(self, key: JobKey) -> Turn:
         if key.kind in kinds.WITH_BARE_WORKERS and not self._kinds.are_listed(kinds.SCALERS):
@@ -334,13 +335,13 @@ def _groups(settings: Settings, link: Link, log: Log) -> dict[str, Discovery]:
     return {} if gang is None else {kinds.POD_GROUP: Discovery(link, (gang.groups,), log, remedy=gang.remedy)}
 
 
-def _settle(key: JobKey, turn: Turn, queue: Queue[JobKey]) -> None:
+def _settle(key: JobKey, turn: Turn, took: float, queue: Queue[JobKey]) -> None:
     now = time.monotonic()
     if turn.again is not None:
         queue.add_at(key, now + max(_SOONEST, (turn.again - datetime.now(UTC)).total_seconds()))
     match turn.result:
         case Result.SETTLED:
-            queue.done(key)
+            queue.done(key, now, took=took)
         case Result.CHANGED:
             queue.changed(key, now)
         case Result.CUT_SHORT:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from testbed.kube.kubectl import Kubectl, Manifest
 from testbed.kube.wait import until
+from testbed.plane.kubelet import Kubelet
 
 ALIVE = "mpirt-test/alive"
 """The label of nodes that KWOK plays."""
@@ -27,14 +28,17 @@ def add(
     alone: bool = False,
     labels: Mapping[str, str] | None = None,
     room: Mapping[str, str] | None = None,
+    kubelet: Kubelet | None = None,
 ) -> None:
     """
     Add nodes, for all pods or for those `alone` that tolerate them; returns when they are Ready and take pods.
 
-    `labels` and `room`, such as GPUs, come on top of those of every node.
+    `labels` and `room`, such as GPUs, come on top of those of every node. With a `kubelet`,
+    commands can be run in their pods.
     """
     wanted = set(names)
-    kubectl.apply(*(_node(name, pods, labels or {}, room or {}, alone=alone) for name in sorted(wanted)))
+    endpoint = _endpoint(kubelet) if kubelet else {}
+    kubectl.apply(*(_node(name, pods, labels or {}, room or {}, endpoint, alone=alone) for name in sorted(wanted)))
     until(lambda: _usable(kubectl) >= wanted, within=_READY_WITHIN, what=f"{len(wanted)} nodes that take pods")
 
 
@@ -61,12 +65,19 @@ def _usable(kubectl: Kubectl) -> set[str]:
     }
 
 
-def _node(name: str, pods: int, labels: Mapping[str, str], more: Mapping[str, str], *, alone: bool) -> Manifest:
+def _endpoint(kubelet: Kubelet) -> Manifest:
+    addresses = [{"type": "InternalIP", "address": kubelet.address}]
+    return {"addresses": addresses, "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet.port}}}
+
+
+def _node(
+    name: str, pods: int, labels: Mapping[str, str], more: Mapping[str, str], endpoint: Manifest, *, alone: bool
+) -> Manifest:
     room = {"cpu": "1000", "memory": "1Ti", "ephemeral-storage": "1Ti", "pods": str(pods), **more}
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": {ALIVE: "yes", "kubernetes.io/hostname": name, **labels}},
         "spec": {"taints": [{"key": ALONE, "value": name, "effect": "NoSchedule"}]} if alone else {},
-        "status": {"capacity": room, "allocatable": room},
+        "status": {"capacity": room, "allocatable": room, **endpoint},
     }

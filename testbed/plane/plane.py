@@ -39,7 +39,9 @@ _CONTROLLERS = (
 )  # fmt: skip
 
 # Kubernetes' own controllers wait less than in a cluster, and leave something to the one under test.
-_QPS, _BURST = 500, 1000
+_QPS = 500
+# As many times as much at once; so it is with Kubernetes' defaults.
+_BURST = 1.5
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class Plane:
 class OwnPlane(Plane):
     """One that this process has started, so that it may be hurt."""
 
+    qps: int = _QPS
+    """How many writes a second each of Kubernetes' controllers may make."""
     children: dict[str, Child] = field(default_factory=dict)
 
     def start(self, component: str) -> None:
@@ -78,9 +82,11 @@ class OwnPlane(Plane):
 
 
 @contextmanager
-def running(folder: Path, binaries: Binaries, *, names: Iterable[str] = NODES) -> Iterator[OwnPlane]:
+def running(
+    folder: Path, binaries: Binaries, *, names: Iterable[str] = NODES, qps: int = _QPS
+) -> Iterator[OwnPlane]:
     """A plane with these nodes, which is gone after the block."""
-    with bare(folder, binaries) as plane:
+    with bare(folder, binaries, qps=qps) as plane:
         plane.kubectl("apply", "--kustomize", str(PROJECT / "crds"))
         for component in (CONTROLLER_MANAGER, SCHEDULER, KWOK):
             plane.start(component)
@@ -89,9 +95,9 @@ def running(folder: Path, binaries: Binaries, *, names: Iterable[str] = NODES) -
 
 
 @contextmanager
-def bare(folder: Path, binaries: Binaries) -> Iterator[OwnPlane]:
+def bare(folder: Path, binaries: Binaries, *, qps: int = _QPS) -> Iterator[OwnPlane]:
     """An API server that knows Kubernetes' own types alone, which is gone after the block."""
-    plane = OwnPlane(place.fresh(folder), binaries)
+    plane = OwnPlane(place.fresh(folder), binaries, qps)
     _write_files(plane.site)
     try:
         plane.start(ETCD)
@@ -121,7 +127,7 @@ def _write_files(site: Site) -> None:
     kwok.write_settings(_kwok_file(site))
 
 
-def _command(component: str, plane: Plane) -> list[str]:
+def _command(component: str, plane: OwnPlane) -> list[str]:
     site, binaries = plane.site, plane.binaries
     commands: dict[str, Callable[[], list[str]]] = {
         ETCD: lambda: commandlines.etcd(binaries.etcd, site),
@@ -130,13 +136,15 @@ def _command(component: str, plane: Plane) -> list[str]:
             site,
             # Loopback addresses are no endpoints of a Service, and nobody looks for this one by its Service.
             "--endpoint-reconciler-type=none",
+            # No name server knows these nodes.
+            "--kubelet-preferred-address-types=InternalIP",
         ),
         CONTROLLER_MANAGER: lambda: commandlines.controller_manager(
             binaries.controller_manager,
             site,
             f"--controllers={','.join(_CONTROLLERS)}",
-            f"--kube-api-qps={_QPS}",
-            f"--kube-api-burst={_BURST}",
+            f"--kube-api-qps={plane.qps}",
+            f"--kube-api-burst={plane.qps * _BURST:.0f}",
         ),
         SCHEDULER: lambda: commandlines.scheduler(binaries.scheduler, site, f"--config={_scheduler_file(site)}"),
         KWOK: lambda: kwok.command(binaries.kwok, site.kubeconfig(KWOK), _kwok_file(site)),
@@ -146,7 +154,7 @@ def _command(component: str, plane: Plane) -> list[str]:
 
 def _scheduler_settings(site: Site) -> dict[str, object]:
     """What no flag says any more."""
-    connection = {"kubeconfig": str(site.kubeconfig(SCHEDULER)), "qps": _QPS, "burst": _BURST}
+    connection = {"kubeconfig": str(site.kubeconfig(SCHEDULER)), "qps": _QPS, "burst": int(_QPS * _BURST)}
     # Otherwise it looks at all pods of all nodes for each that it schedules.
     nothing_by_default = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

@@ -2,8 +2,9 @@
 The work queue: which job is reconciled next.
 
 Owns: the order. A key that is added many times is handed out once, and never to two workers at a time; a key that
-fails is requeued with back-off; a key with a date is handed out then. Groups of keys take turns, so that one with
-many keys delays the others by one key at a time. Clock and randomness are passed in.
+fails is requeued with back-off; a key with a date is handed out then; a key that took long, without need, rests.
+Groups of keys take turns, so that one with many keys delays the others by one key at a time. Clock and randomness
+are passed in.
 """
 
 from __future__ import annotations
@@ -21,7 +22,14 @@ LONGEST_DELAY = 15.0
 # needs one or two; one that never does must not cause a storm of writes.
 TURNS_AT_ONCE = 5
 _SPREAD = 0.2
-# Superseded dates stay in the heap until they are due; when there are more than about this many, it is rebuilt.
+# While a job with thousands of workers starts, its pods change all the time, and each look at them takes long. If
+# nothing is to be done, looks may take a tenth of a processor; what is to be done must not wait for long.
+_REST = 9.0
+LONGEST_REST = 1.0
+# Small jobs never rest.
+_SHORTEST_REST = 0.05
+# Superseded dates stay in the heap until they are due; when there are more than about this many, it is rebuilt. So
+# are dates before which keys don't come.
 _STALE_DATES = 100
 
 
@@ -96,10 +104,18 @@ class Queue(Generic[Key]):
             return key
         return None
 
-    def done(self, key: Key) -> None:
-        """Give back a key that needed no change. Resets its back-off."""
+    def done(self, key: Key, now: float = 0.0, *, took: float = 0.0) -> None:
+        """
+        Give back a key that needed no change. Resets its back-off.
+
+        `took`: the processor time of that, in seconds. If it is long, take() does not return the key for a while.
+        """
         self._failures.pop(key, None)
         self._turns.pop(key, None)
+        if (rest := min(took * _REST, LONGEST_REST)) >= _SHORTEST_REST:
+            self._not_before[key] = now + rest
+            if len(self._not_before) > _STALE_DATES:
+                self._not_before = {each: date for each, date in self._not_before.items() if date > now}
         self._release(key)
 
     def changed(self, key: Key, now: float) -> None:
@@ -151,6 +167,10 @@ class Queue(Generic[Key]):
     def dates(self) -> int:
         """Return how many dates are kept, including superseded ones."""
         return len(self._dates)
+
+    def resting(self) -> int:
+        """Return for how many keys a date is kept before which they don't come, including past ones."""
+        return len(self._not_before)
 
     def _release(self, key: Key) -> None:
         self._taken.discard(key)

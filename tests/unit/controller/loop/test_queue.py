@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpirt.controller.loop.queue import FIRST_DELAY, LONGEST_DELAY, TURNS_AT_ONCE, Queue
+from mpirt.controller.loop.queue import FIRST_DELAY, LONGEST_DELAY, LONGEST_REST, TURNS_AT_ONCE, Queue
 
 
 @pytest.fixture
@@ -199,6 +199,50 @@ class TestFailing:
         queue.take(0)
 
         assert queue.failed("a", 0) == FIRST_DELAY
+
+
+class TestResting:
+    @pytest.mark.parametrize(
+        ("took", "rest"),
+        [pytest.param(0.02, 0.18, id="nine times as long"), pytest.param(5, LONGEST_REST, id="not for long")],
+    )
+    def test_a_key_that_took_long_without_need_rests(self, busy: Queue[str], took: float, rest: float) -> None:
+        busy.done("a", 7, took=took)
+        busy.add("a")
+
+        assert taken(busy, 7 + 0.99 * rest) == []
+        assert busy.next_date() == pytest.approx(7 + rest)
+        assert taken(busy, 7 + 1.01 * rest) == ["a"]
+
+    def test_what_was_added_meanwhile_comes_after_the_rest(self, busy: Queue[str]) -> None:
+        busy.add("a")
+
+        busy.done("a", 7, took=0.02)
+
+        assert taken(busy, 7) == []
+        assert taken(busy, 7.2) == ["a"]
+
+    def test_a_key_that_is_added_later_does_not_wait(self, busy: Queue[str]) -> None:
+        busy.done("a", 7, took=0.02)
+
+        busy.add("a")
+
+        assert taken(busy, 8) == ["a"]
+
+    def test_a_key_that_took_no_time_comes_at_once(self, busy: Queue[str]) -> None:
+        busy.done("a", 7, took=0.001)
+
+        busy.add("a")
+
+        assert taken(busy, 7) == ["a"]
+
+    def test_keys_that_never_come_again_are_not_kept(self, queue: Queue[str]) -> None:
+        for number in range(1000):
+            queue.add(f"a{number}")
+            queue.take(number)
+            queue.done(f"a{number}", number, took=1)
+
+        assert queue.resting() <= 101
 
 
 class TestMore:
