@@ -35,6 +35,7 @@ class Ledger:
         self._path: Path | None = None
         self._written = ""
         self._launched = ""
+        self._waits = self._has_succeeded = False
         # Another switchboard may have known of commands whose agents are gone.
         self._is_whole = self._is_settled = False
         self.is_again = False
@@ -44,7 +45,8 @@ class Ledger:
         self._silent: dict[object, str] = {}
         self._used: dict[str, dict[object, str]] = {}
         self._younger: dict[str, str] = {}
-        # Of all runs: what mpirun may not have told of.
+        # Of all runs: in which containers the first commands ran, and what mpirun may not have told of.
+        self._first: dict[str, str] = {}
         self._doubtful: dict[str, str] = {}
         self._lost_for_good: dict[str, Lost] = {}
 
@@ -54,7 +56,7 @@ class Ledger:
         path = environ.get(names.ACCOUNT_VARIABLE, "")
         if self._path is not None or not path or not Path(path).is_file():
             return
-        self._path = Path(path)
+        self._path, self._waits = Path(path), bool(environ.get(names.WAIT_VARIABLE))
         # Kubernetes writes times in UTC, without fractions of a second: so they can be compared as they are.
         self._launched = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - age(_INIT)))
         before = account.read(self._text())
@@ -81,6 +83,7 @@ class Ledger:
         if not identity or (who in used and not is_first):
             return
         used[who] = identity
+        self._first.setdefault(pod, identity)
         if self._doubtful.get(pod, identity) != identity:
             self._lost_for_good.setdefault(pod, _another(pod))
         self._younger.pop(pod, None)
@@ -125,13 +128,13 @@ class Ledger:
 
     def settle(self) -> None:
         """The launcher has ended with 0, and all is known that will be of how its commands have ended."""
-        self._is_settled = self._is_whole and not self._silent
+        self._has_succeeded, self._is_settled = True, self._is_whole and not self._silent
         self._write()
 
     def _write(self) -> None:
         lost = {**self._lost, **self._lost_for_good}
         silent = tuple(dict.fromkeys(self._silent.values()))
-        lines = account.write(Account(tuple(lost.values()), silent, self._younger, is_settled=self._is_settled))
+        lines = account.write(Account(tuple(lost.values()), silent, self._again(), is_settled=self._is_settled))
         if lines == self._written or self._path is None:
             return
         self._written = lines
@@ -139,6 +142,17 @@ class Ledger:
             _replace(self._path, (account.of_others(self._text()) + lines).encode())
         except OSError as error:
             sys.stderr.write(f"mpirt-switchboard: the account can't be written: {error}\n")
+
+    def _again(self) -> Mapping[str, str]:
+        """
+        Where commands wait for their workers, all of these may be younger than the launcher.
+
+        As long as none is another than at first, that is nothing to tell: with an account there would be no last
+        lines of a launcher that fails.
+        """
+        if self._has_succeeded or not self._waits:
+            return self._younger
+        return {pod: identity for pod, identity in self._younger.items() if self._first[pod] != identity}
 
     def _text(self) -> str:
         try:

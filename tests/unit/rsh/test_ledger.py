@@ -39,8 +39,8 @@ def ledger(file: Path) -> Ledger:
     return made
 
 
-def opened(ledger: Ledger, file: Path, *, is_resumed: bool = False) -> None:
-    ledger.open({"MPIRT_ACCOUNT": str(file)}, is_resumed=is_resumed)
+def opened(ledger: Ledger, file: Path, *, is_resumed: bool = False, **environ: str) -> None:
+    ledger.open({"MPIRT_ACCOUNT": str(file), **environ}, is_resumed=is_resumed)
     if not is_resumed:
         ledger.begin_run()
 
@@ -127,6 +127,31 @@ def test_the_account_names(ledger: Ledger, file: Path, steps: Sequence[Step], wa
 
     assert told(file) == wanted
     assert (file.read_text() == "") == (wanted == Account())
+
+
+YOUNGER = seen("a", "w-0", "aaa", is_younger=True)
+
+
+@pytest.mark.parametrize(
+    ("steps", "again"),
+    [
+        pytest.param([YOUNGER], {}, id="not at first"),
+        pytest.param([YOUNGER, AGAIN, seen("b", "w-0", "aaa", is_younger=True)], {}, id="not if it is the same"),
+        pytest.param([YOUNGER, AGAIN, OTHER], {"w-0": "bbb"}, id="if it is another one"),
+        pytest.param([YOUNGER, SETTLE], {"w-0": "aaa"}, id="of a success"),
+    ],
+)
+def test_a_container_that_a_command_has_waited_for_is_named(
+    file: Path, steps: Sequence[Step], again: dict[str, str]
+) -> None:
+    """With an account there are no last lines of a launcher that fails."""
+    ledger = Ledger()
+    opened(ledger, file, MPIRT_WAIT="60")
+
+    for step in steps:
+        step(ledger)
+
+    assert told(file).again == again
 
 
 def test_no_success_with_commands_that_another_switchboard_has_known(ledger: Ledger, file: Path) -> None:
