@@ -35,13 +35,11 @@ from mpirt.controller.decisions.retries import judged
 from mpirt.controller.decisions.rivals import is_of_another, plan_of_another
 from mpirt.controller.decisions.run_policy import (
     awaited,
-    is_overdue,
     is_suspended,
     launcher_cleanup,
     next_limit,
     no_longer_given_up,
     plan_at_limit,
-    shortened_run,
     wants_workers,
 )
 from mpirt.controller.dialects.base import Dialect, Kind
@@ -133,8 +131,7 @@ def _plan(dialect: Dialect, spec: JobSpec, observed: Observed, settings: Setting
     spec = as_nodes_are_seen(spec, observed)
     if (over := plan_at_limit(dialect, spec.run, observed, spec=spec)) is not None:
         return over
-    lasting = shortened_run(spec) if is_overdue(spec.run, observed) else spec
-    plan = _plan_of_run(dialect, lasting, observed, settings)
+    plan = _plan_of_run(dialect, spec, observed, settings)
     return replace(plan, again=earliest(plan.again, next_limit(spec.run, observed), observed.paused_until))
 
 

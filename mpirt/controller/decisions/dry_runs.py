@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+from mpirt.controller.decisions.launching import wanted_launcher
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.workers import stateful_set, worker_pod
 from mpirt.controller.messages.causes import whose
@@ -101,7 +102,7 @@ def rejection_of(
         return None
     asked = {written_digest(one) for one in wanted}
     if not gives_back:
-        asked |= {digest(launcher_job(spec, settings)), *dry_run_digests(spec, settings)}
+        asked |= {digest(wanted_launcher(spec, observed, settings)), *dry_run_digests(spec, settings)}
     return next((rejection for rejection in observed.rejections if rejection.digest in asked), None)
 
 

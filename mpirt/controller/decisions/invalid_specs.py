@@ -17,8 +17,9 @@ from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
 from mpirt.controller.decisions.retries import judged
 from mpirt.controller.decisions.rivals import is_of_another
 from mpirt.controller.decisions.run_policy import (
+    DEADLINE,
     awaited,
-    is_overdue,
+    deadline_left,
     is_suspended,
     launcher_cleanup,
     next_limit,
@@ -37,9 +38,6 @@ from mpirt.controller.model.spec import CleanPods, RunPolicy
 from mpirt.controller.observed.facts import JobEnd, Observed
 from mpirt.controller.observed.history import history
 from mpirt.controller.scaling.worker_actions import all_deletions
-
-# A launcher Job's deadline counts from its own start: with this one it ends at once.
-_DEADLINE, _AT_ONCE = "activeDeadlineSeconds", 1
 
 
 def plan_of_invalid(
@@ -97,12 +95,12 @@ def _stopped_launcher(run: RunPolicy, observed: Observed) -> Iterator[Action]:
     job = observed.live(kinds.JOB)
     if job is None or observed.end is not None:
         return
-    is_ending = number(job.spec, _DEADLINE) == _AT_ONCE
+    left = deadline_left(run, observed)
     if is_suspended(run, observed):
         yield removal(job, STOPS[Stop.SUSPENDED])
-    elif is_overdue(run, observed) and not is_ending:
-        change = {"op": "add", "path": pointer("spec", _DEADLINE), "value": _AT_ONCE}
-        yield Patch(kinds.JOB, job.name, (is_object(job.uid), change), "the job's deadline is over")
+    elif left is not None and left != number(job.spec, DEADLINE):
+        change = {"op": "add", "path": pointer("spec", DEADLINE), "value": left}
+        yield Patch(kinds.JOB, job.name, (is_object(job.uid), change), "the job's deadline has changed")
 
 
 def plan_of_impossible(dialect: Dialect, problem: str, observed: Observed) -> Plan:

@@ -11,10 +11,12 @@ pod once a minute, but at once when the pod itself has changed.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mpirt.controller.decisions.drift import correction, owner_correction
 from mpirt.controller.decisions.lost_nodes import forced_deletions
 from mpirt.controller.decisions.retries import cleared
-from mpirt.controller.decisions.run_policy import is_suspended
+from mpirt.controller.decisions.run_policy import deadline_left, is_suspended
 from mpirt.controller.manifests.config_map import HOSTFILE, files
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.supporting import owner_reference
@@ -46,7 +48,13 @@ def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, work
         return [removal(job, STOPS[stop])] if _is_written(stop, spec, observed) else []
     if observed.failure is not None:
         return cleared(observed, job)
-    return _if_any(correction(launcher_job(spec, settings), job))
+    return _if_any(correction(wanted_launcher(spec, observed, settings), job))
+
+
+def wanted_launcher(spec: JobSpec, observed: Observed, settings: Settings) -> Manifest:
+    """Return the launcher Job, with what is left of the job's deadline."""
+    run = replace(spec.run, deadline=deadline_left(spec.run, observed))
+    return launcher_job(replace(spec, run=run), settings)
 
 
 def _if_any(action: Action | None) -> list[Action]:
@@ -61,7 +69,7 @@ def _made(spec: JobSpec, observed: Observed, settings: Settings, workers: Readin
         return [Delete(kinds.POD, pod.name, pod.uid, "its launcher Job was deleted") for pod in asked]
     if not is_time(spec, workers) or observed.paused_until is not None or _has_old_workers(spec, observed):
         return []
-    wanted = launcher_job(spec, settings)
+    wanted = wanted_launcher(spec, observed, settings)
     return [Create(with_hosts(wanted, spec), str(workers), digest(wanted))]
 
 

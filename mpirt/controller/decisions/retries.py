@@ -18,12 +18,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mpirt.controller.decisions.lost_nodes import overlooking
-from mpirt.controller.decisions.run_policy import is_overdue
+from mpirt.controller.decisions.run_policy import CAUSE_WITHIN, is_overdue
 from mpirt.controller.messages.causes import NO_MORE_ATTEMPTS
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete
 from mpirt.controller.model.attempts import Failure
-from mpirt.controller.model.reading import text
+from mpirt.controller.model.reading import moment, text
 from mpirt.controller.model.spec import JobSpec, RunPolicy
 from mpirt.controller.observed.facts import Live, Observed, failing_of
 from mpirt.controller.observed.history import history, losses
@@ -53,12 +53,15 @@ def _has_failed(run: RunPolicy, observed: Observed, job: Live) -> bool:
     """
     Whether the attempt has failed in a way that may be tried again, by its Job or, seconds earlier, by its pod.
 
-    Where an exit is final, it depends on the pod's containers, and the Job decides.
+    Where an exit is final, it depends on the pod's containers, and the Job decides. Jobs and pods come by separate
+    watches: an end is waited for that the Job shows first, since the cause is the pod's.
     """
-    if (row := failing_of(job.body)) is not None:
-        return text(row, "reason") == NO_MORE_ATTEMPTS
     pods = observed.launchers
-    return bool(pods) and pods[-1].phase == "Failed" and not run.exits_are_final
+    if (row := failing_of(job.body)) is None:
+        return bool(pods) and pods[-1].phase == "Failed" and not run.exits_are_final
+    at, is_seen = moment(row, "lastTransitionTime"), all(pod.is_over or pod.was_deleted for pod in pods)
+    is_explained = is_seen or at is None or at + CAUSE_WITHIN <= observed.now
+    return is_explained and text(row, "reason") == NO_MORE_ATTEMPTS
 
 
 def _has_lost_a_worker(spec: JobSpec | None, run: RunPolicy, observed: Observed) -> bool:

@@ -10,7 +10,6 @@ cause of the end.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from mpirt.controller.dialects.base import Dialect
@@ -21,6 +20,7 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete, Operation, Patch, Plan, earliest, is_object, pointer
 from mpirt.controller.model.conditions import Reason, Type
 from mpirt.controller.model.objectnames import GAVE_UP, GAVE_UP_ANNOTATION, PATIENCE_ANNOTATION
+from mpirt.controller.model.reading import moment, number
 from mpirt.controller.model.spec import CleanPods, JobSpec, RunPolicy
 from mpirt.controller.observed.facts import JobEnd, Observed
 from mpirt.controller.observed.history import are_settled, are_unheard, history
@@ -72,6 +72,11 @@ WORD_WITHIN = timedelta(seconds=3)
 WORD_OF_UNHEARD = timedelta(seconds=30)
 
 
+DEADLINE = "activeDeadlineSeconds"
+"""The field of a launcher Job."""
+_CREATED = "creationTimestamp"
+
+
 def awaited(spec: JobSpec | None, run: RunPolicy, observed: Observed) -> datetime | None:
     """
     Return until when an end is held back; None if it is not.
@@ -117,9 +122,20 @@ def patience_ends(run: RunPolicy, observed: Observed) -> datetime | None:
     return since + timedelta(seconds=run.patience)
 
 
-def shortened_run(spec: JobSpec) -> JobSpec:
-    """Return the spec with a deadline of 1 s: it counts from the launcher Job's start, so the Job ends at once."""
-    return replace(spec, run=replace(spec.run, deadline=1))
+def deadline_left(run: RunPolicy, observed: Observed) -> int | None:
+    """
+    Return the deadline of the launcher Job: Kubernetes counts from the Job's own start, not from the job's.
+
+    It is set long before it is over: a change right then may cost the Job the reason of its end.
+    """
+    job, started = observed.live(kinds.JOB), observed.status.started
+    since = None if job is None else moment(job.status, "startTime") or moment(job.body["metadata"], _CREATED)
+    if run.deadline is None or job is None or started is None or since is None:
+        return run.deadline
+    left = max(1, run.deadline - max(0, int((since - started).total_seconds())))
+    before = number(job.spec, DEADLINE)
+    # Kubernetes' times are in whole seconds.
+    return before if before and abs(before - left) <= 1 else left
 
 
 def _believed_at(spec: JobSpec, observed: Observed, end: JobEnd) -> datetime | None:

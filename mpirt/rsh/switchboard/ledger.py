@@ -150,9 +150,9 @@ class Ledger:
         As long as none is another than at first, that is nothing to tell: with an account there would be no last
         lines of a launcher that fails.
         """
-        if self._has_succeeded or not self._waits:
-            return self._younger
-        return {pod: identity for pod, identity in self._younger.items() if self._first[pod] != identity}
+        others = {pod: identity for pod, identity in self._younger.items() if self._first[pod] != identity}
+        # There is room for some: those count that have taken another's place.
+        return {**others, **self._younger} if self._has_succeeded or not self._waits else others
 
     def _text(self) -> str:
         try:

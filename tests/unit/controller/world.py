@@ -198,6 +198,7 @@ class World:
         metadata = body["metadata"]
         if body["kind"] == "Job":
             self.gone_jobs.clear()
+            metadata.setdefault("creationTimestamp", time(self.seconds))
         self.made[body["kind"]] += 1
         again = f"-{self.made[body['kind']]}" if self.made[body["kind"]] > 1 else ""
         metadata.setdefault("uid", f"uid-of-{body['kind']}{again}")

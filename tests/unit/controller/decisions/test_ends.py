@@ -190,14 +190,20 @@ class TestADeadline:
         assert world.later(60) == []
 
     def test_is_the_launcher_jobs_matter_once_there_is_one(self) -> None:
+        """Kubernetes counts from the Job's own start: it has what was left then."""
         world = started(runPolicy={"activeDeadlineSeconds": 100})
-        assert world.get("Job")["spec"]["activeDeadlineSeconds"] == 100
+        assert world.get("Job")["spec"]["activeDeadlineSeconds"] == 95
 
-        world.later(100 - world.seconds)
+        world.get("Job")["status"]["startTime"] = time(6)
+        assert world.later(100 - world.seconds) == []
 
-        # Counted from the Job's own start, which is long ago: Kubernetes ends it at once, and tells so.
-        assert world.get("Job")["spec"]["activeDeadlineSeconds"] == 1
-        assert world.later(60) == []
+    def test_of_a_launcher_job_that_somebody_has_resumed_is_what_is_left_then(self) -> None:
+        world = started(runPolicy={"activeDeadlineSeconds": 100})
+
+        world.get("Job")["status"]["startTime"] = time(60)
+        world.settle()
+
+        assert world.get("Job")["spec"]["activeDeadlineSeconds"] == 40
 
     @pytest.mark.parametrize("is_over", [True, False], ids=["over", "suspended"])
     def test_does_not_count_while_the_job_does_not_run(self, *, is_over: bool) -> None:

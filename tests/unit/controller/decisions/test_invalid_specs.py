@@ -166,14 +166,13 @@ class TestAFinishedJob:
 
 
 class TestADeadline:
-    def test_that_is_over_ends_the_launcher_job(self) -> None:
+    def test_that_is_changed_is_the_launcher_jobs_too(self) -> None:
         world = running(activeDeadlineSeconds=100)
-        assert world.plan().again == at(100)
 
-        done = world.later(100 - world.seconds)
+        world.job["spec"]["runPolicy"]["activeDeadlineSeconds"] = 50
 
-        assert writes(done) == ["patch Job"]
-        assert world.get("Job")["spec"]["activeDeadlineSeconds"] == 1
+        assert writes(world.settle()) == ["patch Job"]
+        assert world.get("Job")["spec"]["activeDeadlineSeconds"] == 45
         assert world.later(60) == []
 
     def test_leaves_alone_a_launcher_job_that_is_being_deleted(self) -> None:
@@ -201,10 +200,11 @@ class TestADeadline:
             mpiReplicaSpecs=mpi_job(launcher=template(container("mpi", image="mpi:5")))["spec"]["mpiReplicaSpecs"]
         )
         world.settle()
+        world.job["spec"]["runPolicy"]["activeDeadlineSeconds"] = 50
 
-        world.later(100 - world.seconds)
+        world.settle()
 
-        assert world.get("Job")["spec"]["activeDeadlineSeconds"] == 1
+        assert world.get("Job")["spec"]["activeDeadlineSeconds"] == 45
 
     def test_of_a_training_job_that_waits_for_its_workers_is_its_patience(self) -> None:
         annotations = {"job-supervisor.kube-ai.io/max-wait-time": "600"}
