@@ -34,12 +34,12 @@ LIFE = (
     "POST serviceaccounts",
     "POST services",
     "POST statefulsets",
+    "POST jobs",
     "POST events MPIJobCreated",
     "PATCH mpijobs/status Created",
     # When all workers are there, and all of them are the job's own.
     "POST roles",
     "POST rolebindings",
-    "POST jobs",
     "POST events MPIJobRunning",
     "PATCH mpijobs/status Running",
     "POST events MPIJobSucceeded",

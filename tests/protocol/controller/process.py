@@ -83,10 +83,11 @@ def job(**launcher: Any) -> dict[str, Any]:
         "kind": "MPIJob",
         "metadata": {"name": "train", "namespace": "ml"},
         "spec": {
+            "launcherCreationPolicy": "WaitForWorkersReady",
             "mpiReplicaSpecs": {
                 "Launcher": {"replicas": 1, "template": {"spec": main}},
                 "Worker": {"replicas": 2, "template": {"spec": worker}},
-            }
+            },
         },
     }
 
