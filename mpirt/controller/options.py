@@ -157,7 +157,6 @@ def _options(environment: Mapping[str, str]) -> list[_Option]:
     duration = f"seconds after which others may take a lease that was not renewed ({terms.duration})"
     deadline = f"seconds without a renewal after which the leader stops ({terms.deadline:g})"
     retry = f"seconds between attempts to take or renew it ({terms.retry:g})"
-    kubeconfig = "kubeconfig (the pod's service account, or ~/.kube/config)"
     return [
         _Option("runtime-image", "IMAGE", "", image),
         _Option("runtime-volume", None, own.runtime_volume.value, volume, [each.value for each in RuntimeVolume]),
@@ -168,7 +167,7 @@ def _options(environment: Mapping[str, str]) -> list[_Option]:
         _Option("gpu-label", "KEY", own.gpu_label, label),
         _Option("gpu-resource", "NAME", own.gpu_resource, resource),
         _Option("namespace", "NAME", "", "watch only this namespace (all)"),
-        _Option("kubeconfig", "FILE", "", kubeconfig),
+        _Option("kubeconfig", "FILE", "", "kubeconfig (the pod's service account, or ~/.kube/config)"),
         _Option("workers", "N", 4, "jobs reconciled in parallel (4)"),
         _Option(_LEASE, "NAME", names.CONTROLLER, f"name of the lease ({names.CONTROLLER})"),
         _Option("lease-namespace", "NAME", namespace, f"its namespace ({namespace})"),
