@@ -13,6 +13,8 @@ from testbed.manifests import IDLE
 ENDS_WITHIN = 180.0
 # What Open MPI says at times of a child that has done by itself what its parent was about to do.
 LATE = "Warning: setpgid("
+# What mpirt-rsh says while workers are slow to come, as they are on a busy machine.
+_WAITS = ("mpirt-rsh: waiting for ", "mpirt-rsh: no worker is waited for")
 _IMPLEMENTATIONS = {"mpich": "MPICH"}
 
 
@@ -55,9 +57,9 @@ class MpiJob(Job):
         return bool(self.namespace.kubectl("get", what, "--ignore-not-found", "--output=name").stdout)
 
     def log(self) -> list[str]:
-        """The lines of the launcher's main container."""
+        """The lines of the launcher's main container, but for those about workers that are slow to come."""
         lines = self.namespace.kubectl("logs", f"job/{self.name}-launcher").stdout.splitlines()
-        return [line for line in lines if LATE not in line]
+        return [line for line in lines if LATE not in line and not line.startswith(_WAITS)]
 
     def launcher(self) -> str:
         """The launcher pod that runs."""

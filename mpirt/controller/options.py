@@ -14,7 +14,7 @@ from typing import NoReturn
 from mpirt import names
 from mpirt.controller.cluster.election import Terms
 from mpirt.controller.dialects.base import US
-from mpirt.controller.model.spec import Settings
+from mpirt.controller.model.spec import RuntimeVolume, Settings
 from mpirt.controller.monitoring.logs import FORMS
 from mpirt.errors import SpecError, UsageError
 
@@ -87,6 +87,7 @@ def read_options(words: Sequence[str], environment: Mapping[str, str]) -> Option
     try:
         settings = Settings(
             runtime_image=found.runtime_image,
+            runtime_volume=RuntimeVolume(found.runtime_volume),
             cluster_domain=found.cluster_domain,
             gpu_label=found.gpu_label,
             gpu_resource=found.gpu_resource,
@@ -141,6 +142,7 @@ def _options(environment: Mapping[str, str]) -> list[_Option]:
     """Return the options in the order of the help text, which names each default in brackets."""
     own, terms, namespace = Settings(runtime_image=""), Terms(), environment.get("POD_NAMESPACE") or "mpirt-system"
     image = "image that provides mpirt-rsh to launcher pods; without it the jobs' images must contain it"
+    volume = "mount that image (image), or copy it by an init container (copy); auto: by what the nodes can (auto)"
     jobs = (
         "claimed: leave jobs alone that do not name this controller as their manager (managedBy: "
         f"{US}), beside another operator (all)"
@@ -155,9 +157,9 @@ def _options(environment: Mapping[str, str]) -> list[_Option]:
     duration = f"seconds after which others may take a lease that was not renewed ({terms.duration})"
     deadline = f"seconds without a renewal after which the leader stops ({terms.deadline:g})"
     retry = f"seconds between attempts to take or renew it ({terms.retry:g})"
-    kubeconfig = "kubeconfig (the pod's service account, or ~/.kube/config)"
     return [
         _Option("runtime-image", "IMAGE", "", image),
+        _Option("runtime-volume", None, own.runtime_volume.value, volume, [each.value for each in RuntimeVolume]),
         _Option("cluster-domain", "DOMAIN", "cluster.local", "DNS domain of the cluster (cluster.local)"),
         _Option("jobs", None, _ALL, jobs, (_ALL, _CLAIMED)),
         _Option("gang-scheduling", "NAME", "", gangs),
@@ -165,7 +167,7 @@ def _options(environment: Mapping[str, str]) -> list[_Option]:
         _Option("gpu-label", "KEY", own.gpu_label, label),
         _Option("gpu-resource", "NAME", own.gpu_resource, resource),
         _Option("namespace", "NAME", "", "watch only this namespace (all)"),
-        _Option("kubeconfig", "FILE", "", kubeconfig),
+        _Option("kubeconfig", "FILE", "", "kubeconfig (the pod's service account, or ~/.kube/config)"),
         _Option("workers", "N", 4, "jobs reconciled in parallel (4)"),
         _Option(_LEASE, "NAME", names.CONTROLLER, f"name of the lease ({names.CONTROLLER})"),
         _Option("lease-namespace", "NAME", namespace, f"its namespace ({namespace})"),

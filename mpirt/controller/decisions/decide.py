@@ -22,6 +22,7 @@ from mpirt.controller.decisions.dry_runs import (
     refusal,
     refused_field,
     rejection_of,
+    with_accepted_runtime,
 )
 from mpirt.controller.decisions.invalid_specs import plan_of_impossible, plan_of_invalid
 from mpirt.controller.decisions.launching import (
@@ -138,6 +139,7 @@ def _plan(dialect: Dialect, spec: JobSpec, observed: Observed, settings: Setting
 def _plan_of_run(dialect: Dialect, spec: JobSpec, observed: Observed, settings: Settings) -> Plan:
     report_at = awaited(spec, spec.run, observed)
     is_reported = report_at is None or report_at <= observed.now
+    settings = with_accepted_runtime(spec, observed, settings)
     seen = overlooking(observed)
     happened = history(spec, seen)
     workers = readiness(spec, observed)

@@ -20,6 +20,7 @@ from datetime import timedelta
 
 from mpirt.controller.decisions.launching import wanted_launcher
 from mpirt.controller.manifests.launcher import launcher_job
+from mpirt.controller.manifests.runtime import is_copied
 from mpirt.controller.manifests.workers import stateful_set, worker_pod
 from mpirt.controller.messages.causes import whose
 from mpirt.controller.messages.readiness import Obstacle
@@ -29,7 +30,7 @@ from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, worker_name
 from mpirt.controller.model.reading import digest, shortened
 from mpirt.controller.model.roster import Roster
-from mpirt.controller.model.spec import JobSpec, Settings
+from mpirt.controller.model.spec import JobSpec, RuntimeVolume, Settings
 from mpirt.controller.observed.facts import Live, Observed, digest_of
 from mpirt.controller.observed.slim import written_digest
 
@@ -102,8 +103,27 @@ def rejection_of(
         return None
     asked = {written_digest(one) for one in wanted}
     if not gives_back:
-        asked |= {digest(wanted_launcher(spec, observed, settings)), *dry_run_digests(spec, settings)}
+        asked |= _launcher_digests(spec, observed, settings) | dry_run_digests(spec, settings)
     return next((rejection for rejection in observed.rejections if rejection.digest in asked), None)
+
+
+def _launcher_digests(spec: JobSpec, observed: Observed, settings: Settings) -> set[str]:
+    """Return the digest under which a rejection of the launcher Job is remembered."""
+    return {digest(wanted_launcher(spec, observed, settings))}
+
+
+def with_accepted_runtime(spec: JobSpec, observed: Observed, settings: Settings) -> Settings:
+    """
+    Return the settings by which the runtime is copied, if the API server refuses it as a volume.
+
+    Policies may name the kinds of volumes that they permit, and most were written before there were images.
+    """
+    if not observed.rejections or settings.runtime_volume is not RuntimeVolume.AUTO:
+        return settings
+    launcher = {*_launcher_digests(spec, observed, settings), _digest(launcher_job, spec, settings)}
+    if is_copied(spec, settings) or all(one.digest not in launcher for one in observed.rejections):
+        return settings
+    return replace(settings, why_copied="the API server refuses it as an image volume")
 
 
 def refusal(rejection: Rejection) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpirt import names
+from mpirt.controller.manifests import runtime
 from mpirt.controller.manifests.config_map import VOLUMES
-from mpirt.controller.manifests.launcher import RUNTIME_CONTAINER, RUNTIME_VOLUME, WAIT_CONTAINER
+from mpirt.controller.manifests.launcher import WAIT_CONTAINER
 from mpirt.controller.model.kinds import QUEUE_ANNOTATION
 from mpirt.controller.model.quantities import is_quantity
 from mpirt.controller.model.reading import Body, table, text
@@ -19,13 +20,16 @@ from mpirt.controller.model.spec import Scheduling, Template
 from mpirt.errors import SpecError
 from mpirt.fields import Fields, shown
 
-_OUR_CONTAINERS = frozenset({RUNTIME_CONTAINER, WAIT_CONTAINER})
-_OUR_VOLUMES = frozenset({*VOLUMES, RUNTIME_VOLUME})
+_OUR_CONTAINERS = frozenset({runtime.CONTAINER, WAIT_CONTAINER})
+_OUR_VOLUMES = frozenset({*VOLUMES, runtime.VOLUME})
 _OUR_FOLDERS = (names.MPI_FOLDER, names.RUNTIME_PATH)
 
 # Fields that builders read.
-_TEXTS = ("dnsPolicy", "priorityClassName", "schedulerName", "serviceAccount", "serviceAccountName")
-_FLAGS = ("automountServiceAccountToken", "hostNetwork")
+_TEXTS = (
+    *("dnsPolicy", "priorityClassName", "runtimeClassName", "schedulerName", "serviceAccount"),
+    "serviceAccountName",
+)
+_FLAGS = ("automountServiceAccountToken", "hostNetwork", "hostUsers")
 
 _POLICY = "schedulingPolicy"
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from mpirt import launchenv, names
 from mpirt.controller.manifests import config_map as config
-from mpirt.controller.manifests import pods, processors
+from mpirt.controller.manifests import pods, processors, runtime
 from mpirt.controller.manifests.supporting import account_name, head, search_domain
-from mpirt.controller.model import kinds, quantities
+from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import (
     NEEDED_KEY,
     TEMPLATE_ANNOTATION,
@@ -24,8 +24,6 @@ from mpirt.controller.model.objectnames import (
 from mpirt.controller.model.spec import Implementation, JobSpec, Settings
 from mpirt.hosts import Form
 
-RUNTIME_VOLUME = "mpirt-runtime"
-RUNTIME_CONTAINER = "mpirt-runtime"
 WAIT_CONTAINER = "mpirt-wait"
 
 # More workers than any job has: the launcher's environment must not change when the job is scaled.
@@ -33,9 +31,6 @@ _MOST_DAEMONS = 100_000
 _NEEDED_VARIABLE = "MPIRT_WORKERS_NEEDED"
 # How long a launcher waits for its workers; meanwhile the status says which ones are missing.
 _WAIT_SECONDS = 7 * 24 * 3600
-_CPU, _MEMORY = "200m", "128Mi"
-_SAME_USER = ("runAsUser", "runAsGroup", "runAsNonRoot")
-_LAST_LINES = "FallbackToLogsOnError"
 # Kubernetes' default.
 _MESSAGE_PATH = "/dev/termination-log"
 
@@ -70,12 +65,15 @@ def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     """Return the launcher's pod template."""
     template = spec.launcher.template
     group_labels, group_annotations, scheduler = pods.membership(spec, template, settings)
-    runtime = [{"name": RUNTIME_VOLUME, "emptyDir": {}}] if settings.runtime_image else []
     pod = {
         **template.spec,
         "initContainers": _init_containers(spec, settings),
         "containers": pods.with_main(template, _main(spec, settings)),
-        "volumes": [*(template.spec.get("volumes") or []), *config.volumes(spec), *runtime],
+        "volumes": [
+            *(template.spec.get("volumes") or []),
+            *config.volumes(spec),
+            *runtime.volumes(spec, settings),
+        ],
         "restartPolicy": "Never",
         "hostname": config.launcher_host(spec),
         "subdomain": object_name(kinds.SERVICE, spec.key.name),
@@ -94,7 +92,7 @@ def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
         **group_labels,
     }
     # Annotations of the Job itself can be stripped, but its template is immutable.
-    annotations = {**_digests(spec), **group_annotations}
+    annotations = {**_digests(spec), **runtime.annotation(spec, settings), **group_annotations}
     return pods.pod_template(template, labels=labels, annotations=annotations, spec=pod)
 
 
@@ -115,13 +113,13 @@ def _search(spec: JobSpec, settings: Settings) -> dict[str, Any]:
 
 
 def _main(spec: JobSpec, settings: Settings) -> dict[str, Any]:
-    mounts = [*config.mounts(spec), *_runtime_mount(settings)]
+    mounts = [*config.mounts(spec), *runtime.mounts(spec, settings)]
     env = environment(spec, settings)
     container = pods.extended(pods.main_container(spec.launcher.template), env=env, mounts=mounts)
     return {
         **container,
         **_under_init(spec, settings, container),
-        "terminationMessagePolicy": container.get("terminationMessagePolicy") or _LAST_LINES,
+        "terminationMessagePolicy": container.get("terminationMessagePolicy") or runtime.LAST_LINES,
     }
 
 
@@ -181,22 +179,19 @@ def _asks_for_hosts(spec: JobSpec) -> bool:
 
 def _init_containers(spec: JobSpec, settings: Settings) -> list[Any]:
     """
-    Put the runtime first, so that the user's own can use it; the wait, if any, last: it begins after them.
+    Put a copy of the runtime first, so that the user's own can use it; a wait last, so that it begins after all.
 
     Without any of the user's, one does both: each container that a pod starts after another costs a second.
     """
     given = spec.launcher.template.spec.get("initContainers") or []
-    image, waits = settings.runtime_image, _asks_for_hosts(spec)
-    if image and waits and not given:
-        return [{**_wait_container(spec, settings, image), "args": [names.RUNTIME_PATH, "--", *_wait(image)]}]
-    runtime = (
-        [{**_helper(spec, RUNTIME_CONTAINER, image, settings), "args": [names.RUNTIME_PATH]}] if image else []
-    )
-    if not waits:
-        return [*runtime, *given]
+    image, is_copied = settings.runtime_image, runtime.is_copied(spec, settings)
+    if not _asks_for_hosts(spec):
+        return [*runtime.copier(spec, settings), *given]
     wait = _wait_container(spec, settings, image or pods.main_container(spec.launcher.template)["image"])
+    if is_copied and not given:
+        return [{**wait, "args": [names.RUNTIME_PATH, "--", *_wait(image)]}]
     program, *words = _wait(image)
-    return [*runtime, *given, {**wait, "command": [program], "args": words}]
+    return [*runtime.copier(spec, settings), *given, {**wait, "command": [program], "args": words}]
 
 
 def _wait(runtime_image: str) -> list[str]:
@@ -215,49 +210,9 @@ def _wait_container(spec: JobSpec, settings: Settings, image: str) -> dict[str, 
     """
     needed = {"name": object_name(kinds.CONFIG_MAP, spec.key.name), "key": NEEDED_KEY}
     return {
-        **_helper(spec, WAIT_CONTAINER, image, settings),
+        **runtime.helper(spec, WAIT_CONTAINER, image, settings),
         "env": [
             {"name": names.SELECTOR_VARIABLE, "value": config.pods_selector(spec, names.WORKER)},
             {"name": _NEEDED_VARIABLE, "valueFrom": {"configMapKeyRef": needed}},
         ],
     }
-
-
-def _helper(spec: JobSpec, name: str, image: str, settings: Settings) -> dict[str, Any]:
-    """Return a container of ours, with minimal resources and rights, and the user of the main container."""
-    main = pods.main_container(spec.launcher.template)
-    own: Mapping[str, Any] = main.get("securityContext") or {}
-    return {
-        "name": name,
-        "image": image,
-        "volumeMounts": _runtime_mount(settings),
-        "resources": _resources(main.get("resources") or {}),
-        "terminationMessagePolicy": _LAST_LINES,
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-            "seccompProfile": {"type": "RuntimeDefault"},
-            **{field: own[field] for field in _SAME_USER if field in own},
-        },
-    }
-
-
-def _resources(main: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """
-    Return what a container of ours gets, from what the main container has.
-
-    Little, so that no launcher pod needs more because of it. But as much CPU as the main container may use: with
-    less the pod starts seconds later. A Guaranteed pod stays Guaranteed.
-    """
-    asked, most = ((main.get(part) or {}).get("cpu") for part in ("requests", "limits"))
-    if most is None:
-        return {"requests": {"cpu": _CPU, "memory": _MEMORY}, "limits": {"memory": _MEMORY}}
-    return {
-        "requests": {"cpu": quantities.greatest([_CPU, str(asked or most)]), "memory": _MEMORY},
-        "limits": {"cpu": quantities.greatest([_CPU, str(most)]), "memory": _MEMORY},
-    }
-
-
-def _runtime_mount(settings: Settings) -> list[dict[str, str]]:
-    return [{"name": RUNTIME_VOLUME, "mountPath": names.RUNTIME_PATH}] if settings.runtime_image else []

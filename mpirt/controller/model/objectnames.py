@@ -56,6 +56,8 @@ GAVE_UP_ANNOTATION = "job-supervisor.kube-ai.io/job-status"
 GAVE_UP = "timeout"
 # On a launcher pod: the digest of the list of hosts that it has read last.
 HOSTS_ANNOTATION = f"{names.PREFIX}/hosts"
+# On a launcher pod: how it has got the programs of the runtime image, and why.
+RUNTIME_ANNOTATION = f"{names.PREFIX}/runtime"
 # The labels of mpi-operator v1 and of et-operator: the group, and the names of those for job and role.
 _EARLIER_LABELS: Mapping[str, tuple[str, str, str]] = {
     kinds.MPI_JOB: (names.KUBEFLOW_GROUP, names.KUBEFLOW_V1_JOB_LABEL, names.KUBEFLOW_V1_ROLE_LABEL),

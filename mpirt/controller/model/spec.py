@@ -278,12 +278,28 @@ def _shape(template: Template) -> list[Any]:
     return [dict(template.labels), dict(template.annotations), dict(template.spec), template.main]
 
 
+class RuntimeVolume(StrEnum):
+    """How launcher pods get the files of the runtime image."""
+
+    AUTO = "auto"
+    IMAGE = "image"
+    """It is mounted."""
+    COPY = "copy"
+    """An init container copies it."""
+
+
+NODES_UNKNOWN = "the controller may not list nodes"
+
+
 @dataclass(frozen=True)
 class Settings:
     """The settings of the controller that apply to all jobs."""
 
     runtime_image: str
-    """The image of the init container that delivers mpirt-rsh; empty if launcher images contain it themselves."""
+    """The image that delivers mpirt-rsh to launcher pods; empty if launcher images contain it themselves."""
+    runtime_volume: RuntimeVolume = RuntimeVolume.AUTO
+    why_copied: str = NODES_UNKNOWN
+    """Why AUTO is COPY, if it is for all jobs; empty: it is IMAGE. Follows the nodes."""
     cluster_domain: str = "cluster.local"
     keepers: Mapping[str, str] = field(default_factory=dict)
     """The keeper's files for the workers, by name, in base64; one copy for all jobs."""

@@ -19,7 +19,7 @@ from datetime import datetime
 from mpirt import names, podobjects
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import HOSTS_ANNOTATION, TEMPLATE_ANNOTATION, job_of
-from mpirt.controller.model.reading import Body, duration, moment, table, text
+from mpirt.controller.model.reading import Body, duration, moment, rows, table, text
 from mpirt.controller.model.spec import JobKey
 
 # Where the cache says that a pod has ended because it was deleted.
@@ -66,6 +66,7 @@ class Container:
     message: str
     """The node's message about that."""
     image: str
+    """What it runs; while the node's message says so, an image that it mounts."""
     started: datetime | None
     ended: Ended | None
     before: Ended | None
@@ -229,12 +230,12 @@ def _containers(status: Body, spec: Body) -> Iterator[Container]:
     # Init containers that continue to run beside the others.
     sidecars = {row["name"] for row in spec.get("initContainers", ()) if row.get("restartPolicy") == "Always"}
     for row in status.get("initContainerStatuses", ()):
-        yield _container(row, init=True, sidecar=row["name"] in sidecars)
+        yield _container(row, spec, init=True, sidecar=row["name"] in sidecars)
     for row in status.get("containerStatuses", ()):
-        yield _container(row, init=False, sidecar=False)
+        yield _container(row, spec, init=False, sidecar=False)
 
 
-def _container(row: Body, *, init: bool, sidecar: bool) -> Container:
+def _container(row: Body, spec: Body, *, init: bool, sidecar: bool) -> Container:
     state = row.get("state", {})
     waiting, terminated = state.get("waiting", {}), state.get("terminated", {})
     return Container(
@@ -245,12 +246,17 @@ def _container(row: Body, *, init: bool, sidecar: bool) -> Container:
         ready=row.get("ready") is True,
         running="running" in state,
         waiting=waiting.get("reason", ""),
-        message=waiting.get("message", ""),
-        image=row.get("image", ""),
+        message=(message := waiting.get("message", "")),
+        image=next((name for name in image_volumes(spec) if name in message), row.get("image", "")),
         started=moment(state.get("running", {}) or terminated, "startedAt"),
         ended=_ended(terminated),
         before=_ended(row.get("lastState", {}).get("terminated", {})),
     )
+
+
+def image_volumes(spec: Body) -> list[str]:
+    """Return the images that a pod mounts."""
+    return [name for row in rows(spec, "volumes") if (name := text(table(row, "image"), "reference"))]
 
 
 def _ended(row: Body) -> Ended | None:

@@ -16,12 +16,14 @@ from mpirt import names
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, WORKERS_ANNOTATION, worker_name, worker_number
 from mpirt.controller.model.reading import Body, digest, pruned, rows, table
+from mpirt.controller.observed.pods import image_volumes
 
 _UNREAD_METADATA = frozenset({"managedFields", "selfLink"})
 _UNREAD_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 _READ_OF_EVENT = frozenset({"involvedObject", "message", "lastTimestamp", "eventTime"})
 _READ_OF_NODE = ("name", "uid", "resourceVersion")
 _READ_OF_NODE_SPEC = ("taints", "unschedulable")
+_READ_OF_NODE_INFO = ("kubeletVersion", "containerRuntimeVersion", "operatingSystem")
 _READ_OF_POD_SPEC = frozenset({"nodeName", "readinessGates"})
 _READ_POD_LABELS = (
     names.KUBEFLOW_JOB_LABEL,
@@ -41,9 +43,7 @@ def slim(kind: str, body: Body) -> dict[str, Any]:
     if kind in (kinds.EVENT, kinds.EVICTION):
         return {"metadata": metadata, **{name: body[name] for name in _READ_OF_EVENT if name in body}}
     if kind == kinds.NODE:
-        spec = table(body, "spec")
-        kept = {name: metadata[name] for name in _READ_OF_NODE if name in metadata}
-        return {"metadata": kept, "spec": {name: spec[name] for name in _READ_OF_NODE_SPEC if name in spec}}
+        return _slim_node(body, metadata)
     slimmed = {**body, "metadata": metadata, **digested(kind, body)}
     if kind not in kinds.RESOURCES:
         # Its CRD may keep whatever users write.
@@ -60,6 +60,15 @@ def slim(kind: str, body: Body) -> dict[str, Any]:
     return slimmed
 
 
+def _slim_node(body: Body, metadata: Body) -> dict[str, Any]:
+    spec, info = table(body, "spec"), table(body, "status", "nodeInfo")
+    return {
+        "metadata": {name: metadata[name] for name in _READ_OF_NODE if name in metadata},
+        "spec": {name: spec[name] for name in _READ_OF_NODE_SPEC if name in spec},
+        "status": {"nodeInfo": {name: info[name] for name in _READ_OF_NODE_INFO if name in info}},
+    }
+
+
 def _slim_pod_spec(spec: Body) -> dict[str, Any]:
     kept = {name: value for name, value in spec.items() if name in _READ_OF_POD_SPEC}
     sidecars = [
@@ -67,7 +76,12 @@ def _slim_pod_spec(spec: Body) -> dict[str, Any]:
         for row in rows(spec, "initContainers")
         if row.get("restartPolicy")
     ]
-    return kept | {"initContainers": sidecars} if sidecars else kept
+    mounted = [{"image": {"reference": reference}} for reference in image_volumes(spec)]
+    return {
+        **kept,
+        **({"initContainers": sidecars} if sidecars else {}),
+        **({"volumes": mounted} if mounted else {}),
+    }
 
 
 def _digests(body: Body) -> dict[str, str]:

@@ -27,7 +27,7 @@ from mpirt.controller.model.actions import earliest
 from mpirt.controller.model.reading import Body, table, text, uid_of, version_of
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.observed.facts import end_of
-from mpirt.controller.observed.nodes import GoingNodes, Signal
+from mpirt.controller.observed.nodes import Nodes, Signal
 from mpirt.controller.observed.observe import job_key
 from mpirt.controller.observed.pods import event_job, involved, with_cause
 from mpirt.controller.observed.slim import slim
@@ -130,7 +130,7 @@ class Store:
         self._lent: dict[JobKey, dict[_Place, tuple[Body, datetime]]] = {}
         self._gone_jobs = GoneJobs()
         self._departed = Departed(clock)
-        self._nodes = GoingNodes()
+        self._nodes = Nodes()
 
     # -- from informers -------------------------------------------------------------------------------------------
 
@@ -251,6 +251,11 @@ class Store:
         """Return the nodes that are about to go, with their signals; None if nodes can't be read."""
         with self._lock:
             return self._nodes.signals()
+
+    def why_no_image_volumes(self) -> str:
+        """Return why not every node can mount an image as a volume; empty if all can."""
+        with self._lock:
+            return self._nodes.why_no_image_volumes()
 
     def lent_until(self, key: JobKey, now: datetime) -> datetime | None:
         """Return when the first object lent to a job expires, so that it is read again; None if there is none."""

@@ -20,12 +20,7 @@ from testbed.kube.paths import PROJECT
 from testbed.kube.progress import step
 from testbed.kube.shell import run
 
-# Where nobody mounts a volume: the folder is what is copied into one.
-_PLACE = "usr/lib/mpirt"
-
-START = Start(
-    command=(), entrypoint=(f"/{_PLACE}/bin/mpirt-runtime-install",), user="65532:65532", path=f"/{_PLACE}/bin"
-)
+START = Start(command=(), entrypoint=("/bin/mpirt-runtime-install",), user="65532:65532", path="/bin")
 
 
 def python(recipe: RuntimeRecipe, mirror: Mirror) -> Path:
@@ -58,18 +53,10 @@ def with_mpirt(made: Path, work: Path) -> Path:
 
 
 def write_layer(folder: Path, target: Path) -> None:
-    """A root file system with the folder in it and nothing else, every file root's and without its time."""
+    """A root file system of what is in the folder and nothing else, every file root's and without its time."""
     with tarfile.open(target, "w") as tar:
-        for parent in reversed(Path(_PLACE).parents[:-1]):
-            tar.addfile(neutral(_folder(str(parent))))
-        tar.add(folder, _PLACE, filter=neutral)
-
-
-def _folder(name: str) -> tarfile.TarInfo:
-    member = tarfile.TarInfo(name)
-    member.type = tarfile.DIRTYPE
-    member.mode = 0o755
-    return member
+        for entry in sorted(folder.iterdir()):
+            tar.add(entry, entry.name, filter=neutral)
 
 
 def neutral(member: tarfile.TarInfo) -> tarfile.TarInfo:

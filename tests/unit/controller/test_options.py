@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mpirt.controller.model.spec import RuntimeVolume
 from mpirt.controller.options import read_options, usage
 from mpirt.errors import UsageError
 
@@ -56,6 +57,12 @@ def test_whether_nodes_give_exclusive_cpus_is_an_administrators_word() -> None:
     assert [one.exclusive_cpus for one in found] == [False, True]
 
 
+def test_how_launchers_get_the_runtime_image_is_an_administrators_word() -> None:
+    found = [read_options(words, {}).settings for words in ([], ["--runtime-volume=copy"])]
+
+    assert [one.runtime_volume for one in found] == [RuntimeVolume.AUTO, RuntimeVolume.COPY]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -68,6 +75,7 @@ def test_whether_nodes_give_exclusive_cpus_is_an_administrators_word() -> None:
         (["--cluster-domain=.local"], "not a domain: '.local'"),
         (["--lease-duration=5"], "longer than the one before"),
         (["--jobs=some"], "invalid choice: 'some'"),
+        (["--runtime-volume=some"], "invalid choice: 'some'"),
         (["--log-format=xml"], "invalid choice: 'xml'"),
     ],
 )

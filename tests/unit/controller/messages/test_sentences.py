@@ -30,6 +30,8 @@ def said_of_worker(said: str) -> str:
     return f"train-worker-0{said}" if said else ""
 
 
+MOUNTS = {"volumes": [{"name": "x"}, {"name": "mpirt-runtime", "image": {"reference": "mpirt/runtime:1"}}]}
+
 TROUBLES = [
     (pods.worker(0), ""),
     (pods.worker(0, deleted=9), " is being deleted on node node-1"),
@@ -57,6 +59,28 @@ TROUBLES = [
     (
         one(pods.waiting("main", "ImagePullBackOff", "Back-off")),
         ": container main: ImagePullBackOff: image mpi:4 can't be pulled",
+    ),
+    (
+        one(
+            pods.waiting("main", "ErrImagePull", 'failed to pull and unpack image "docker.io/mpirt/runtime:1"'),
+            spec=MOUNTS,
+        ),
+        ": container main: ImagePullBackOff: image mpirt/runtime:1 can't be pulled",
+    ),
+    (
+        one(pods.waiting("main", "ImagePullBackOff", 'Back-off pulling image "mpi:4"'), spec=MOUNTS),
+        ": container main: ImagePullBackOff: image mpi:4 can't be pulled",
+    ),
+    (
+        one(
+            pods.waiting("main", "ErrImageNeverPull", 'image "mpirt/runtime:1" is not present'),
+            spec=MOUNTS,
+        ),
+        ': container main: ErrImageNeverPull: image "mpirt/runtime:1" is not present',
+    ),
+    (
+        one(pods.waiting("main", "ImageVolumeMountFailed", "can't mount"), spec=MOUNTS),
+        ": container main: ImageVolumeMountFailed: can't mount",
     ),
     (
         one(pods.waiting("main", "CrashLoopBackOff", lastState=pods.terminated(2))),

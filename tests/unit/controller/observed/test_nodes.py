@@ -9,7 +9,7 @@ import pytest
 
 from mpirt.controller.model.roster import Source
 from mpirt.controller.model.spec import JobKey
-from mpirt.controller.observed.nodes import Signal, read_signal
+from mpirt.controller.observed.nodes import Nodes, Signal, read_signal, why_no_image_volumes
 from mpirt.controller.observed.slim import slim
 from mpirt.controller.observed.store import Store
 from tests.unit.controller.jobs import NOON
@@ -18,11 +18,33 @@ SPOT = {"key": "aws-node-termination-handler/spot-itn", "effect": "NoSchedule"}
 GOING = Signal(Source.NODE_TAINT, "has the taint aws-node-termination-handler/spot-itn", 120)
 
 
-def node(name: str = "node-1", *, taints: tuple[dict[str, str], ...] = (), **spec: Any) -> dict[str, Any]:
+NEW = {
+    "kubeletVersion": "v1.37.2",
+    "containerRuntimeVersion": "containerd://2.4.2",
+    "operatingSystem": "linux",
+}
+
+
+def of(kubelet: str, runtime: str) -> dict[str, str]:
+    """What a node says of itself."""
+    return {**NEW, "kubeletVersion": kubelet, "containerRuntimeVersion": runtime}
+
+
+OLD = of("v1.34.4", "containerd://2.1.0")
+WINDOWS = {**OLD, "operatingSystem": "windows"}
+
+
+def node(
+    name: str = "node-1",
+    *,
+    taints: tuple[dict[str, str], ...] = (),
+    info: dict[str, str] | None = None,
+    **spec: Any,
+) -> dict[str, Any]:
     return {
         "metadata": {"name": name, "uid": name, "resourceVersion": "1", "labels": {"a": "b"}},
         "spec": {"podCIDR": "10.0.0.0/24", "taints": list(taints), **spec},
-        "status": {"images": []},
+        "status": {"images": [], "nodeInfo": {"architecture": "amd64", **(info or NEW)}},
     }
 
 
@@ -45,10 +67,74 @@ def test_a_node_shows_that_it_is_about_to_go(body: dict[str, Any], signal: Signa
     assert read_signal(body) == signal
 
 
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (node(), ""),
+        (node(info=of("v1.35.0-eks-1", "containerd://2.1.0")), ""),
+        (node(info=of("v1.36.0", "containerd://v2.2.1")), ""),
+        (node(info=of("v1.35.1", "cri-o://1.35.0")), ""),
+        (node(info=of("v2.0.0", "containerd://3.0.0")), ""),
+        (node(info=OLD), "node node-1 has kubelet v1.34.4"),
+        (node(info=of("v1.35.0", "containerd://2.0.9")), "node node-1 has containerd://2.0.9"),
+        (node(info=of("v1.35.0", "cri-o://1.30.9")), "node node-1 has cri-o://1.30.9"),
+        (node(info=of("v1.35.0", "docker://27.0.1")), "node node-1 has docker://27.0.1"),
+        (node(info=of("v1.35.0", "")), "node node-1 has "),
+        (node(info=of("kwok-v0.8.0", "kwok")), "node node-1 has kubelet kwok-v0.8.0"),
+        (node(info=OLD, unschedulable=True), None),
+        (node(info=WINDOWS), None),
+    ],
+)
+def test_a_node_shows_whether_it_can_mount_an_image(body: dict[str, Any], why: str | None) -> None:
+    assert why_no_image_volumes(body) == why
+
+
+class TestImageVolumes:
+    def test_all_nodes_must_be_able_to_mount_them(self) -> None:
+        nodes = Nodes()
+        assert nodes.why_no_image_volumes() == "the controller may not list nodes"
+
+        nodes.replace([])
+        assert nodes.why_no_image_volumes() == "there is no node yet"
+
+        nodes.put(node())
+        assert nodes.why_no_image_volumes() == ""
+
+        nodes.put(node("old", info=OLD))
+        assert nodes.why_no_image_volumes() == "node old has kubelet v1.34.4"
+
+    @pytest.mark.parametrize("ends", [Nodes.put, Nodes.remove], ids=["cordoned", "gone"])
+    def test_one_that_can_not_counts_until_it_is_cordoned_or_gone(
+        self, ends: Callable[[Nodes, dict[str, Any]], object]
+    ) -> None:
+        nodes = Nodes()
+        nodes.replace([node(), node("old", info=OLD)])
+
+        ends(nodes, node("old", info=OLD, unschedulable=True))
+
+        assert nodes.why_no_image_volumes() == ""
+
+    def test_the_last_node_may_go(self) -> None:
+        nodes = Nodes()
+        nodes.replace([node()])
+
+        nodes.remove(node())
+
+        assert nodes.why_no_image_volumes() == ""
+
+    def test_nodes_that_cant_be_read_any_more_are_forgotten(self, store: Store) -> None:
+        store.put("Node", node())
+        assert store.why_no_image_volumes() == ""
+
+        store.lose("Node")
+        assert store.why_no_image_volumes() == "the controller may not list nodes"
+
+
 def test_nothing_else_of_a_node_is_kept() -> None:
     assert slim("Node", node(taints=(SPOT,))) == {
         "metadata": {"name": "node-1", "uid": "node-1", "resourceVersion": "1"},
         "spec": {"taints": [SPOT]},
+        "status": {"nodeInfo": NEW},
     }
 
 
