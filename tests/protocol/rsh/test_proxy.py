@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mpirt.errors import ExitCode
+from testbed.kube.wait import until
 from tests.apiserver.certificates import HOST
 from tests.apiserver.proxy import Proxy
 from tests.promises import promise
-from tests.protocol.rsh.agent import Ground
+from tests.protocol.rsh.agent import PATIENCE, Ground
 
 
 @pytest.fixture
@@ -43,12 +45,14 @@ def far_away(ground: Ground) -> None:
 )
 @pytest.mark.usefixtures("far_away")
 def test_a_command_goes_through_the_proxy_of_the_environment(ground: Ground, proxy: Proxy) -> None:
-    ended = ground.run("w-0", "echo out; sleep 1.2", env={"HTTPS_PROXY": proxy.url})
+    agent = ground.start("w-0", "echo out; cat", stdin=subprocess.PIPE, env={"HTTPS_PROXY": proxy.url})
+    # The second one is for a look at the pod's labels, the third for the watch on its job's pods.
+    until(lambda: ground.server.connections == 3, within=PATIENCE, what="three connections")
+    ended = agent.wait(b"")
 
     assert (ended.code, ended.output, ended.errors) == (0, b"out\n", "")
     assert {line for line, _ in proxy.asked} == {f"CONNECT api.example:{ground.server.port} HTTP/1.1"}
-    # The second one is for a look at the pod's labels, the third for the watch on its job's pods.
-    assert len(proxy.asked) == ground.server.connections == 3
+    assert len(proxy.asked) == 3
 
 
 @promise(
