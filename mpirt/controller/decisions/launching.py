@@ -101,8 +101,7 @@ def _has_old_workers(spec: JobSpec, observed: Observed) -> bool:
     """Whether pods have the names of workers and are about to be replaced: commands might be started in them."""
     if not spec.starts_before_workers:
         return False
-    outdated_ones = (pod for pod in observed.workers if pod.deleted is None and is_outdated(pod, spec))
-    return bool(observed.previous_workers) or any(outdated_ones)
+    return bool(observed.previous_workers) or any(is_outdated(pod, spec) for pod in observed.workers)
 
 
 _POINTER = pointer("metadata", "annotations", HOSTS_ANNOTATION)
