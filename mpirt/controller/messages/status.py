@@ -299,4 +299,7 @@ def _not_running(spec: JobSpec, observed: Observed, history: History, workers: R
     else:
         missing = why_not_created(observed.failed_creates, job.uid, observed.launchers)
         why = f"the launcher's pod {missing or 'does not exist yet'}"
-    return False, Reason.LAUNCHER_NOT_RUNNING, f"{why}; {workers}"
+    # Each change of the reason is a write.
+    is_early = spec.starts_before_workers and workers.ready < workers.wanted
+    reason = Reason.WORKERS_NOT_READY if is_early else Reason.LAUNCHER_NOT_RUNNING
+    return False, reason, f"{why}; {workers}"
