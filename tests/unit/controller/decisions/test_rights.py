@@ -63,9 +63,9 @@ class TestBeforeTheLauncher:
         assert writes(world.settle())[:2] == ["create Role", "create RoleBinding"]
         assert named(world) == [W0, W1]
 
-    def test_one_that_has_a_node_before_that_gets_them_as_its_workers_come(self) -> None:
+    def test_one_that_has_started_before_that_gets_them_as_its_workers_come(self) -> None:
         world = settled(mpi_job(launcherCreationPolicy="AtStartup"))
-        world.launcher_is(pods.launcher(phase="Pending", conditions={}, containers=[]), active=1)
+        world.launcher_is(pods.launcher(), active=1)
         world.settle()
         assert named(world) == []
 
