@@ -103,13 +103,13 @@ def rejection_of(
         return None
     asked = {written_digest(one) for one in wanted}
     if not gives_back:
-        asked |= _launcher_digests(spec, observed, settings) | dry_run_digests(spec, settings)
+        asked |= {_launcher_digest(spec, observed, settings), *dry_run_digests(spec, settings)}
     return next((rejection for rejection in observed.rejections if rejection.digest in asked), None)
 
 
-def _launcher_digests(spec: JobSpec, observed: Observed, settings: Settings) -> set[str]:
+def _launcher_digest(spec: JobSpec, observed: Observed, settings: Settings) -> str:
     """Return the digest under which a rejection of the launcher Job is remembered."""
-    return {digest(wanted_launcher(spec, observed, settings))}
+    return digest(wanted_launcher(spec, observed, settings))
 
 
 def with_accepted_runtime(spec: JobSpec, observed: Observed, settings: Settings) -> Settings:
@@ -120,7 +120,7 @@ def with_accepted_runtime(spec: JobSpec, observed: Observed, settings: Settings)
     """
     if not observed.rejections or settings.runtime_volume is not RuntimeVolume.AUTO:
         return settings
-    launcher = {*_launcher_digests(spec, observed, settings), _digest(launcher_job, spec, settings)}
+    launcher = {_launcher_digest(spec, observed, settings), _digest(launcher_job, spec, settings)}
     if is_copied(spec, settings) or all(one.digest not in launcher for one in observed.rejections):
         return settings
     return replace(settings, why_copied="the API server refuses it as an image volume")

@@ -91,7 +91,7 @@ def _released(run: RunPolicy, observed: Observed, end: JobEnd | None) -> Iterato
 
 
 def _stopped_launcher(run: RunPolicy, observed: Observed) -> Iterator[Action]:
-    """Yield what ends the launcher Job, of a job that is suspended or whose deadline is over."""
+    """Yield what ends the launcher Job of a suspended job, and gives that of another the job's deadline."""
     job = observed.live(kinds.JOB)
     if job is None or observed.end is not None:
         return

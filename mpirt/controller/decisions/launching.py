@@ -53,8 +53,10 @@ def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, work
 
 def wanted_launcher(spec: JobSpec, observed: Observed, settings: Settings) -> Manifest:
     """Return the launcher Job, with what is left of the job's deadline."""
-    run = replace(spec.run, deadline=deadline_left(spec.run, observed))
-    return launcher_job(replace(spec, run=run), settings)
+    left = deadline_left(spec.run, observed)
+    # A copy of the spec would compute the digests of its templates again, in each plan.
+    lasting = spec if left == spec.run.deadline else replace(spec, run=replace(spec.run, deadline=left))
+    return launcher_job(lasting, settings)
 
 
 def _if_any(action: Action | None) -> list[Action]:

@@ -250,14 +250,18 @@ class Observed:
 
 def end_of(job: Body) -> Body | None:
     """Return the condition by which a batch/v1 Job has ended; None if it has not."""
-    ends = [row for row in rows(table(job, "status"), "conditions") if text(row, "status") == "True"]
-    return next((row for row in ends if text(row, "type") in ("Complete", "Failed")), None)
+    return _holding(job, "Complete", "Failed")
 
 
 def failing_of(job: Body) -> Body | None:
     """Return the condition by which a batch/v1 Job fails; since Kubernetes 1.31 there is one before the end."""
-    found = [row for row in rows(table(job, "status"), "conditions") if text(row, "status") == "True"]
-    return next((row for row in found if text(row, "type") in ("Failed", "FailureTarget")), None)
+    return _holding(job, "Failed", "FailureTarget")
+
+
+def _holding(job: Body, *types: str) -> Body | None:
+    """Return the first condition of a batch/v1 Job that is true and has one of these types; None without one."""
+    found = (row for row in rows(table(job, "status"), "conditions") if text(row, "status") == "True")
+    return next((row for row in found if text(row, "type") in types), None)
 
 
 def _written_end(status: JobStatus) -> JobEnd:

@@ -149,13 +149,19 @@ class TestAttemptsThatEndSoon:
         assert "create Job" in ends(world, after=60)
 
 
+def failed_for_good(policy: str) -> World:
+    """A job with this cleanPodPolicy, of which both attempts have failed."""
+    world = started(runPolicy={"backoffLimit": 1, "cleanPodPolicy": policy})
+    ends(world)
+    begins(world, 2)
+    ends(world)
+    world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+    return world
+
+
 class TestThePodsOfEarlierAttempts:
     def test_go_with_a_rerun(self) -> None:
-        world = started(runPolicy={"backoffLimit": 1, "cleanPodPolicy": "Running"})
-        ends(world)
-        begins(world, 2)
-        ends(world)
-        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        world = failed_for_good("Running")
 
         annotate(world, **{RERUN: "1"})
         world.later(10)
@@ -164,14 +170,7 @@ class TestThePodsOfEarlierAttempts:
         assert world.attempts() == []
 
     def test_go_with_a_finished_job_whose_policy_is_all(self) -> None:
-        world = started(runPolicy={"backoffLimit": 1, "cleanPodPolicy": "All"})
-        ends(world)
-        begins(world, 2)
-        ends(world)
-
-        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
-
-        assert launchers(world) == []
+        assert launchers(failed_for_good("All")) == []
 
     def test_do_not_show_how_one_has_ended_that_nobody_saw(self) -> None:
         world = started()

@@ -44,7 +44,7 @@ def test_the_wait_of_an_elastic_job_copies_nothing_from_a_mounted_image() -> Non
     ("settings", "pod", "said"),
     [
         pytest.param(ABLE, {}, "image volume", id="nodes can"),
-        pytest.param(SETTINGS, {}, "copy: the controller may not list nodes", id="nobody knows"),
+        pytest.param(SETTINGS, {}, "copy: the controller may not list nodes", id="nodes that can not be listed"),
         pytest.param(NEVER, {}, "copy: --runtime-volume=copy", id="an administrator wants the copy"),
         pytest.param(
             ABLE,
