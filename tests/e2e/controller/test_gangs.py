@@ -53,29 +53,34 @@ def gang_jobs(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iter
             installed.remove()
 
 
+def a_resource() -> str:
+    """The name of one that no node has yet."""
+    return f"mpirt.test/{secrets.token_hex(3)}"
+
+
 @contextmanager
-def room(cluster: Ground, count: int) -> Iterator[str]:
-    """The name of a resource of which there is so much, on one node."""
-    name, node = f"mpirt.test/{secrets.token_hex(3)}", cluster.kubectl.get("nodes")[0]["metadata"]["name"]
+def room(cluster: Ground, name: str) -> Iterator[None]:
+    """There is so much of it, on one node."""
+    node = cluster.kubectl.get("nodes")[0]["metadata"]["name"]
 
     def patch(*operations: dict[str, Any]) -> None:
         words = ("patch", "node", node, "--subresource=status", "--type=json", f"--patch={json.dumps(operations)}")
         cluster.kubectl(*words)
 
     path = f"/status/capacity/{name.replace('/', '~1')}"
-    patch({"op": "add", "path": path, "value": str(count)})
+    patch({"op": "add", "path": path, "value": str(ROOM)})
     until(
         lambda: name in cluster.kubectl.get("node", node)["status"]["allocatable"],
         within=60,
         what=f"the node to offer {name}",
     )
     try:
-        yield name
+        yield
     finally:
         patch({"op": "remove", "path": path})
 
 
-def two_jobs(jobs: Namespace, resource: str) -> tuple[MpiJob, MpiJob]:
+def two_jobs(jobs: Namespace, resource: str, **spec: Any) -> tuple[MpiJob, MpiJob]:
     """Two jobs that are created at once."""
     names = [job_name("gang") for _ in range(2)]
     jobs.kubectl.apply(
@@ -89,6 +94,7 @@ def two_jobs(jobs: Namespace, resource: str) -> tuple[MpiJob, MpiJob]:
                 launcher={"terminationGracePeriodSeconds": 1},
                 container={"resources": {"limits": {resource: "1"}}},
                 runPolicy={"cleanPodPolicy": "Running"},
+                **spec,
             )
             for name in names
         )
@@ -106,8 +112,10 @@ def placed(job: MpiJob) -> int:
 def test_two_gangs_that_do_not_fit_together_run_one_after_the_other(cluster: Ground, gang_jobs: Namespace) -> None:
     """Several times at once: each two jobs have a resource of their own."""
     with ExitStack() as stack:
-        rooms = [stack.enter_context(room(cluster, ROOM)) for _ in range(RUNS)]
-        names = {job.name for resource in rooms for job in two_jobs(gang_jobs, resource)}
+        resources = [a_resource() for _ in range(RUNS)]
+        for resource in resources:
+            stack.enter_context(room(cluster, resource))
+        names = {job.name for resource in resources for job in two_jobs(gang_jobs, resource)}
 
         until(lambda: names <= succeeded(gang_jobs), within=ALL_WITHIN, what="all jobs to succeed",
               instead=lambda: names - succeeded(gang_jobs))  # fmt: skip
@@ -121,11 +129,18 @@ def succeeded(jobs: Namespace) -> set[str]:
 
 @pytest.mark.full("it shows that the other tests can fail")
 def test_two_jobs_without_gang_scheduling_hold_what_the_other_one_needs(cluster: Ground, jobs: Namespace) -> None:
-    with room(cluster, ROOM) as resource:
-        pair = two_jobs(jobs, resource)
+    """There is room only once all of their workers ask for it: they get it, and no launcher does."""
+    resource = a_resource()
+    pair = two_jobs(jobs, resource, launcherCreationPolicy="WaitForWorkersReady")
+    until(
+        lambda: all(len(job.pods("worker")) == OF_A_JOB - 1 for job in pair),
+        within=WITHIN,
+        what="the workers of both jobs to be created",
+    )
+    with room(cluster, resource):
 
         def are_stuck() -> bool:
-            return all(0 < placed(job) < OF_A_JOB and _has_unscheduled(job) for job in pair)
+            return all(placed(job) == OF_A_JOB - 1 and _has_unscheduled(job) for job in pair)
 
         until(are_stuck, within=WITHIN, what="two jobs that wait for each other", instead=lambda: _places(*pair))
 
@@ -139,7 +154,8 @@ def test_two_jobs_without_gang_scheduling_hold_what_the_other_one_needs(cluster:
 def test_the_launcher_and_the_workers_are_in_the_group_and_ask_for_its_scheduler(
     cluster: Ground, gang_jobs: Namespace, tmp_path: Path
 ) -> None:
-    with room(cluster, ROOM) as resource:
+    resource = a_resource()
+    with room(cluster, resource):
         first, second = two_jobs(gang_jobs, resource)
         first.wait_for("Running")
 
