@@ -1,5 +1,5 @@
 """
-What a job of thousands of workers costs: from the job object until all its commands run, and to their ends.
+What a job of thousands of workers costs: until all its commands run, from a death until all run again, to the end.
 
 Owns: what is run, and the figures. etcd, API server, Kubernetes' controllers, mpirt's controller, agents,
 switchboard and keepers are real. Nodes, pods and ranks are not: KWOK plays the pods, a program waits in place of
@@ -12,6 +12,7 @@ import json
 import os
 import re
 import resource
+import signal
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,11 +28,12 @@ from benchmarks.frame import Report, Row, Unmeasured, command, compared
 from benchmarks.manyjobs import peak_megabytes
 from benchmarks.place import plain_environment
 from benchmarks.plot import Panel, svg
-from benchmarks.programs import cpu_seconds, crowd, pss_bytes, run
+from benchmarks.programs import Crowd, cpu_seconds, crowd, pss_bytes, run
 from testbed.ground import Ground
 from testbed.kube import programs
 from testbed.kube.kubectl import Kubectl
 from testbed.kube.progress import step
+from testbed.kube.wait import until
 from testbed.mpijobs import manifest
 from testbed.plane import kubelet, nodes, plane, shared
 from testbed.plane.children import Child
@@ -53,16 +55,18 @@ _WITHIN = 3600
 # Kubernetes' own default.
 _QPS = 20
 # So many have to be up within so many seconds.
-_BOUNDED, _UP_SECONDS = 1000, 12
+_BOUNDED, _UP_SECONDS, _AGAIN_SECONDS = 1000, 12, 20
+_KILLED = 128 + signal.SIGKILL
 # Of what agents and switchboard have written.
 _SHOWN = 10
 _IDLE_SECONDS = 15.0
 
 # Each reads one byte of the same pipe. A pipe that is open for both never ends.
 _WAITS = "#!/bin/sh\nexec 3<>{}\necho {}\nread -r line <&3\n"
+_NUMBER = "ess_base_vpid"
 # What mpirun of Open MPI 4 tells each of its daemons; it shortens the names of the hosts like that.
 _WORDS = (
-    f'{_DAEMON} -mca ess "env" -mca ess_base_jobid "2981822464" -mca ess_base_vpid {{number}} '
+    f'{_DAEMON} -mca ess "env" -mca ess_base_jobid "2981822464" -mca {_NUMBER} {{number}} '
     '-mca ess_base_num_procs "{count}" -mca orte_node_regex "scale-worker-[4:0-{count}]@0({count})" '
     '-mca orte_hnp_uri "2981822464.0;tcp://10.244.0.7:43217" -mca plm "rsh" -mca pmix "^s1,s2,cray,isolated"'
 )
@@ -73,6 +77,7 @@ _WHAT = {
     "sessions_up_s": "all commands run, s after the start of the first",
     "apply_to_all_s": "both of them, s",
     "sessions_cpu_s": "CPU of everything until all commands run, s",
+    "restart_s": "all commands run again, s after a daemon was killed",
     "ended_s": "all commands have ended, s",
     "failed": "commands that did not end with 0",
     "succeeded_s": "from the launcher's end to Succeeded, s",
@@ -102,7 +107,8 @@ def scale(*, counts: Sequence[int], qps: int, plot: Path | None) -> Report:
     """
     A job of thousands of workers, through a real API server, on a control plane without nodes. Needs no root.
 
-    A launcher starts a command in each worker; when the last one runs, all end.
+    A launcher starts a command in each worker. When the last one runs, one is killed, and the launcher fails. The
+    next one starts them again, and all end.
     """
     found = {count: _measured(count, qps) for count in sorted(set(counts))}
     if plot is not None:
@@ -113,7 +119,10 @@ def scale(*, counts: Sequence[int], qps: int, plot: Path | None) -> Report:
         for count, figures in found.items()
         for key in _WHAT
     ]
-    bounds = {row.key: _UP_SECONDS for row in rows if row.what == f"{_BOUNDED}: {_WHAT['sessions_up_s']}"}
+    limits = {"sessions_up_s": _UP_SECONDS, "restart_s": _AGAIN_SECONDS}
+    bounds = {
+        row.key: limit for key, limit in limits.items() for row in rows if row.what == f"{_BOUNDED}: {_WHAT[key]}"
+    }
     notes = [f"{qps} writes a second of each of Kubernetes' controllers"]
     return compared(rows, ours="mpirt", theirs="-", notes=notes, bounds=bounds)
 
@@ -172,8 +181,8 @@ class _Trial:
         pid = self.controller.replicas[0].process.process.pid
         cpu = cpu_seconds(pid)
         started = self._started()
-        with self._answering() as kubelets, switchboard_folder() as board:
-            found = started | self._held(board, kubelets)
+        with self._answering() as kubelets:
+            found = started | self._held(kubelets)
         found["succeeded_s"] = self._succeeded()
         found["apply_to_all_s"] = found["launcher_s"] + found["sessions_up_s"]
         return {**found, "controller_cpu_s": cpu_seconds(pid) - cpu, "controller_mb": peak_megabytes(pid)}
@@ -207,18 +216,30 @@ class _Trial:
                 ]
             yield running
 
-    def _held(self, board: Path, kubelets: Sequence[Child]) -> dict[str, float]:
-        """Run a command in each worker, until the last one runs, and then to their ends."""
-        env = {**self._environment(), SWITCHBOARD: str(board)}
+    def _held(self, kubelets: Sequence[Child]) -> dict[str, float]:
+        """Run a command in each worker; when the last one runs, have one fail, and run all again to their ends."""
+        env = self._environment()
         self._bring_the_keeper(env)
-        argvs = [
-            agent(f"{_JOB}-worker-{number}", *_WORDS.format(number=number + 1, count=self.count).split())
-            for number in range(self.count)
-        ]
+        with switchboard_folder() as board:
+            found, killed = self._until_one_is_killed(board, env, kubelets)
+        with switchboard_folder() as board, self._commands(board, env) as commands:
+            found["restart_s"] = time.monotonic() - killed
+            began = time.monotonic()
+            (self.home / _PIPE).write_bytes(b"\n" * self.count)
+            failed = self.count - commands.codes()[0]
+            log = board / "log"
+            for line in [*commands.messages(), *(log.read_text().splitlines() if log.exists() else [])][:_SHOWN]:
+                click.echo(line, err=True)
+        return {**found, "ended_s": time.monotonic() - began, "failed": failed}
+
+    def _until_one_is_killed(
+        self, board: Path, env: Mapping[str, str], kubelets: Sequence[Child]
+    ) -> tuple[dict[str, float], float]:
+        """The figures of commands that run, and when one of them was killed; the next launcher runs by then."""
         server, others = self.own.children[APISERVER].process.pid, [each.process.pid for each in kubelets]
         memory, cpu, others_cpu = self._live_bytes(), cpu_seconds(server), sum(map(cpu_seconds, others))
         everything = _cpu_of_all()
-        with step(f"{self.count} commands"), crowd(argvs, env=env, sign=_UP) as commands:
+        with self._commands(board, env) as commands:
             pid = pid_of(board)
             found = {
                 "sessions_up_s": commands.up_seconds,
@@ -232,18 +253,49 @@ class _Trial:
                 "switchboard_mb": pss_bytes(pid) / 1e6,
                 "agents_mb": commands.pss_bytes() / 1e6,
             }
+            return found, self._failed(commands, pid, kubelets)
+
+    @contextmanager
+    def _commands(self, board: Path, env: Mapping[str, str]) -> Iterator[Crowd]:
+        """One in each worker."""
+        argvs = [
+            agent(f"{_JOB}-worker-{number}", *_WORDS.format(number=number + 1, count=self.count).split())
+            for number in range(self.count)
+        ]
+        with (
+            step(f"{self.count} commands"),
+            crowd(argvs, env={**env, SWITCHBOARD: str(board)}, sign=_UP) as commands,
+        ):
+            yield commands
+
+    def _failed(self, commands: Crowd, switchboard: int, kubelets: Sequence[Child]) -> float:
+        """
+        Have the attempt fail, as by a rank that dies, until the next launcher runs; returns when that began.
+
+        mpirun ends with its first daemon, and with it all that runs in its container, at once.
+        """
+        daemon = _daemon(kubelets, self.count)
+        [launcher] = self._launchers()
+        with step("the next attempt"):
             began = time.monotonic()
-            (self.home / _PIPE).write_bytes(b"\n" * self.count)
-            failed = self.count - commands.codes()[0]
-            log = board / "log"
-            for line in [*commands.messages(), *(log.read_text().splitlines() if log.exists() else [])][:_SHOWN]:
-                click.echo(line, err=True)
-        return {**found, "ended_s": time.monotonic() - began, "failed": failed}
+            daemon.kill()
+            if (code := commands.programs[-1].wait(_WITHIN)) != _KILLED:
+                raise Unmeasured(f"a command that was killed has ended with {code}")
+            for pid in (switchboard, *(each.pid for each in commands.programs[:-1])):
+                os.kill(pid, signal.SIGKILL)
+            self._kubectl("annotate", "pod", launcher, "--overwrite", f"{ENDS}=1")
+            until(lambda: self._launchers() not in ([], [launcher]), within=_WITHIN, what="the next launcher")
+        return began
+
+    def _launchers(self) -> list[str]:
+        """The launcher pods that run."""
+        pods = self._kubectl.get("pods", f"--selector=job-name={_JOB}-launcher")
+        return [pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") == "Running"]
 
     def _succeeded(self) -> float:
         """End the launcher."""
         began = time.monotonic()
-        self._kubectl("annotate", "pods", f"--selector=job-name={_JOB}-launcher", "--overwrite", f"{ENDS}=0")
+        self._kubectl("annotate", "pod", *self._launchers(), "--overwrite", f"{ENDS}=0")
         self._wait(f"mpijob/{_JOB}", "condition=Succeeded")
         return time.monotonic() - began
 
@@ -274,6 +326,17 @@ class _Trial:
     @property
     def _kubectl(self) -> Kubectl:
         return self.controller.namespace.kubectl
+
+
+def _daemon(kubelets: Sequence[Child], number: int) -> psutil.Process:
+    """The one with this number: a shell that runs the script."""
+    parents = [psutil.Process(each.process.pid) for each in kubelets]
+    for process in (each for parent in parents for each in parent.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            _, *words = process.cmdline() or [""]
+            if Path(next(iter(words), "")).name == _DAEMON and words[words.index(_NUMBER) + 1] == str(number):
+                return process
+    raise Unmeasured(f"daemon {number} does not run")
 
 
 def _cpu_of_all(*others: int) -> float:

@@ -141,7 +141,7 @@ def environment(spec: JobSpec, settings: Settings) -> dict[str, str]:
         **({names.CONTAINER_VARIABLE: spec.workers.template.main} if spec.has_workers else {}),
         # Not the job's name: a later job may have the same one.
         names.FENCE_VARIABLE: spec.owner.uid,
-        **({} if _asks_for_hosts(spec) else {names.WAIT_VARIABLE: str(_WAIT_SECONDS)}),
+        **({} if spec.asks_for_hosts else {names.WAIT_VARIABLE: str(_WAIT_SECONDS)}),
         **({names.ACCOUNT_VARIABLE: _message_path(spec)} if spec.needs_every_worker else {}),
         **_mpi(spec, binds=processors.may_bind(spec, settings)),
         **(_of_ranks(spec) if spec.launcher.works_too else _NO_GPU),
@@ -172,11 +172,6 @@ def _mpi(spec: JobSpec, *, binds: bool) -> Mapping[str, str]:
             return launchenv.mpich(agent, hostfile=hostfile)
 
 
-def _asks_for_hosts(spec: JobSpec) -> bool:
-    """Whether the launcher starts with the workers that are there, and so only after some are."""
-    return spec.workers.elastic is not None
-
-
 def _init_containers(spec: JobSpec, settings: Settings) -> list[Any]:
     """
     Put a copy of the runtime first, so that the user's own can use it; a wait last, so that it begins after all.
@@ -185,7 +180,7 @@ def _init_containers(spec: JobSpec, settings: Settings) -> list[Any]:
     """
     given = spec.launcher.template.spec.get("initContainers") or []
     image, is_copied = settings.runtime_image, runtime.is_copied(spec, settings)
-    if not _asks_for_hosts(spec):
+    if not spec.asks_for_hosts:
         return [*runtime.copier(spec, settings), *given]
     wait = _wait_container(spec, settings, image or pods.main_container(spec.launcher.template)["image"])
     if is_copied and not given:

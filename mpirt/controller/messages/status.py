@@ -52,9 +52,8 @@ def state_of(spec: JobSpec, observed: Observed, history: History) -> State:
     if spec.run.suspended:
         return State.SUSPENDED
     job, launcher = observed.mine.get(kinds.JOB), observed.running_launcher
-    name = "" if launcher is None else launcher.name
-    has_begun = any(one.begun for one in history.attempts if one.launcher == name)
-    if has_begun and job is not None and outdated(spec, job) is None:
+    attempt = None if launcher is None else history.attempt_of(launcher.name)
+    if attempt is not None and attempt.begun and job is not None and outdated(spec, job) is None:
         return State.RUNNING
     before = observed.status
     has_run = before.is_true(Type.RUNNING) or before.is_true(Type.RESTARTING) or observed.failures > 0
@@ -267,7 +266,7 @@ def launcher_suspended(observed: Observed) -> str:
 
 def _running(spec: JobSpec, history: History, workers: Readiness, launcher: Pod) -> Said:
     is_well = spec.workers.elastic is not None and workers.ready >= workers.wanted
-    attempt = next((one for one in history.attempts if one.launcher == launcher.name), None)
+    attempt = history.attempt_of(launcher.name)
     deaths = "" if is_well or attempt is None else causes.while_running(attempt)
     if launcher.cut_off is not None:
         lost = f"Launcher pod {launcher.name} was lost with its node {launcher.node}"

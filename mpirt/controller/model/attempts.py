@@ -159,6 +159,10 @@ class History:
         pause = _SHORTEST_PAUSE * 2 ** (again - 1)
         return at + pause if timedelta() <= now - at < pause else None
 
+    def attempt_of(self, launcher: str) -> Attempt | None:
+        """The one of a launcher pod."""
+        return next((one for one in self.attempts if one.launcher == launcher), None)
+
     @property
     def last(self) -> Attempt | None:
         return self.attempts[-1] if self.attempts else None

@@ -245,9 +245,14 @@ class JobSpec:
         return self.has_workers and self.workers.elastic is None and not self.run.tolerates_losses
 
     @property
+    def asks_for_hosts(self) -> bool:
+        """Whether the launcher starts with the workers that are there, and so only after some are."""
+        return self.workers.elastic is not None
+
+    @property
     def starts_before_workers(self) -> bool:
         """Whether the launcher runs before its workers do: each of its commands waits for its worker."""
-        return self.launcher.creation is Creation.AT_STARTUP and self.workers.elastic is None
+        return self.launcher.creation is Creation.AT_STARTUP and not self.asks_for_hosts
 
     @cached_property
     def worker_digest(self) -> str:

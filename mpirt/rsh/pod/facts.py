@@ -85,6 +85,7 @@ def read_pod(body: Mapping[str, object]) -> Pod:
     """A pod as the API server has it."""
     metadata, spec, status = table(body, "metadata"), table(body, "spec"), table(body, "status")
     conditions = podobjects.conditions(status)
+    is_going = bool(text(metadata, "deletionTimestamp"))
     states = {text(row, "name"): _container(row) for row in rows(status, "containerStatuses")}
     names = [text(row, "name") for row in rows(spec, "containers")] or list(states)
     return Pod(
@@ -92,9 +93,9 @@ def read_pod(body: Mapping[str, object]) -> Pod:
         node=text(spec, "nodeName"),
         phase=text(status, "phase"),
         reason=text(status, "reason"),
-        is_ready=podobjects.holds(conditions, "Ready") and not text(metadata, "deletionTimestamp"),
+        is_ready=podobjects.holds(conditions, "Ready") and not is_going,
         unscheduled=text(conditions.get("PodScheduled", {}), "message"),
-        deleting=bool(text(metadata, "deletionTimestamp")),
+        deleting=is_going,
         grace=_seconds(metadata.get("deletionGracePeriodSeconds")),
         restarts=text(spec, "restartPolicy") == "Always",
         disruption=podobjects.disruption(conditions),
