@@ -1,8 +1,8 @@
 """
 Many sessions at once into one worker, beside ssh, which mpi-operator's launchers use.
 
-Owns: what is run on either side. Clients run on this machine. Of a worker, its cgroup's figures are read before and
-with all sessions: so what a session costs there is known for both sides in the same way.
+Owns: what is run on either side. Clients run on this machine. Of a worker, its cgroup's figures are read before
+and with all sessions: so what a session costs there is known for both sides in the same way.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _WHAT = {
 
 
 @command(
-    click.option("--sessions", type=click.IntRange(1), default=64, show_default=True, help="Held at once by each."),
+    click.option("--sessions", type=click.IntRange(1), default=64, show_default=True, help="Held at once."),
     click.option("--rounds", type=click.IntRange(1), default=5, show_default=True, help="Pairs of such crowds."),
     ACCESS,
 )  # fmt: skip
