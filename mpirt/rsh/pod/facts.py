@@ -49,6 +49,8 @@ class Pod(Value):
     """Why the pod as a whole has failed, as Evicted."""
     is_ready: bool
     """Whether it is Ready, and not about to go."""
+    may_be_entered_soon: bool
+    """Whether its node starts it, and it is Ready as soon as its only container runs."""
     unscheduled: str
     """Why there is no node for it; empty if there is one, or nothing is said."""
     deleting: bool
@@ -93,6 +95,7 @@ def read_pod(body: Mapping[str, object]) -> Pod:
         node=text(spec, "nodeName"),
         phase=text(status, "phase"),
         reason=text(status, "reason"),
+        may_be_entered_soon=not is_going and _is_started_plainly(spec, status),
         is_ready=podobjects.holds(conditions, "Ready") and not is_going,
         unscheduled=text(conditions.get("PodScheduled", {}), "message"),
         deleting=is_going,
@@ -103,6 +106,16 @@ def read_pod(body: Mapping[str, object]) -> Pod:
         containers={name: states.get(name, _UNKNOWN) for name in names},
         default_container=podobjects.annotation(metadata, DEFAULT_CONTAINER_ANNOTATION),
     )
+
+
+def _is_started_plainly(spec: Mapping[str, object], status: Mapping[str, object]) -> bool:
+    """Whether its node starts it, with one container and nothing that keeps it from being Ready."""
+    containers = rows(spec, "containers")
+    if text(status, "phase") != "Pending" or not text(spec, "nodeName") or len(containers) != 1:
+        return False
+    [main] = containers
+    holds_up = any(main.get(field) for field in ("readinessProbe", "startupProbe", "lifecycle"))
+    return not (holds_up or rows(spec, "initContainers") or rows(spec, "readinessGates"))
 
 
 def choose_container(pod: Pod, wanted: str) -> tuple[str, str]:

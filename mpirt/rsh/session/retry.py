@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _FIRST_DELAY = 0.25
 _LONGEST_DELAY = 5.0
+# For a container that is about to be started, as far as it is known.
+EARLY_SECONDS = 3.0
 # For a pod that is being replaced, a Role that does not name a new worker yet, a user who is about to log in. A
 # mistyped name or a wrong Role should not take longer.
 BRIEFLY_SECONDS = 5.0
@@ -176,17 +178,25 @@ class Attempts:
     """
     The attempts to start one command.
 
-    `limit` is how many there may be, 0 for as many as fit into the time; `protocol` is the first one's.
+    `limit` is how many there may be, 0 for as many as fit into the time; `protocol` is the first one's. With
+    `is_early`, the pod is on its way: that is waited for briefly, without longer and longer delays.
     """
 
     def __init__(
-        self, now: float, seconds: float, *, limit: int, jitter: Callable[[], float], protocol: str = V4
+        self,
+        now: float,
+        seconds: float,
+        *,
+        limit: int,
+        jitter: Callable[[], float],
+        protocol: str = V4,
+        is_early: bool = False,
     ) -> None:
         self.deadline = now + seconds
         self.protocol = protocol
         self._since = now
-        self._limit = limit
-        self._backoff = backoff(jitter)
+        self._limit, self._is_early = limit, is_early
+        self._backoff = Backoff(_FIRST_DELAY, _FIRST_DELAY, jitter) if is_early else backoff(jitter)
         self._made = 0
         self._brief_since: float | None = None
         self._away_at: float | None = None
@@ -210,7 +220,8 @@ class Attempts:
         self._chose = self._chose or chooses
         pause = self._backoff.next(asked_delay(error))
         at = now if chooses else now + pause
-        if at >= self._end or self._made == self._limit:
+        is_too_early = self._is_early and row.next is Next.WAIT and at >= self._since + EARLY_SECONDS
+        if at >= self._end or self._made == self._limit or is_too_early:
             return GiveUp(self._gave_up(error, row, now))
         self._awaited_since = at
         look = row.next in (Next.WAIT, Next.CHOOSE)

@@ -236,8 +236,9 @@ class _Dials:
         self._task = task
         self._deadline = now + task.connect_seconds
         self._attempts = Attempts(
-            now, task.connect_seconds, limit=task.attempts, protocol=task.protocol, jitter=jitter
-        )
+            now, task.connect_seconds, limit=task.attempts, protocol=task.protocol, jitter=jitter,
+            is_early=task.is_early,
+        )  # fmt: skip
         self._dial_at: float | None = now
         self._hello_by: float | None = None
         self._opened = now

@@ -109,6 +109,8 @@ class Task:
     """The host name or address that was given, where it is not the pod's name."""
     watch_after: float = WATCH_AFTER
     """Seconds after its start from which on the pod is watched. Most commands are over before."""
+    is_early: bool = False
+    """Whether the pod's container may not run yet: that is not waited for, but for seconds."""
 
     def in_pod(self, pod: str) -> Task:
         """The same in the pod that was found by what was taken for a pod's name."""

@@ -136,8 +136,8 @@ class AgentLink:
             self._held += handover.stdin
             self._ended_stdin = handover.stdin_ended
 
-    def serve(self, running: SessionIO) -> None:
-        """Carry the streams of this session from now on."""
+    def serve(self, running: SessionIO | None) -> None:
+        """Carry the streams of this session from now on; None: of none."""
         self._running = running
 
     def write(self, stream: int, data: bytes) -> None:

@@ -74,7 +74,7 @@ class Call:
         self._hub: PodHub | None = None
         self._keeps_watch: Follower | None = None
         self._running: SessionIO | None = None
-        self._is_over = False
+        self._is_over = self._is_early = self._has_tried = False
         self.is_surveyed = False
         """Whether the survey waits for its keeper's answer."""
         self._wish: Wish | None = None
@@ -298,8 +298,13 @@ class Call:
 
         def begin() -> None:
             # The session follows the pod later: until then the watch is kept.
-            self._keeps_watch = hub.follow(wish.pod, lambda _: None)
+            if self._keeps_watch is None:
+                self._keeps_watch = hub.follow(wish.pod, lambda _: None)
             self._wait_for_its_turn(wish)
+
+        def try_early() -> None:
+            self._is_early = self._has_tried = True
+            self.guard(begin)
 
         waiter = Waiter(
             self,
@@ -307,6 +312,8 @@ class Call:
             seconds,
             is_listed=has_host(self._environ, wish.pod),
             begin=lambda: self.guard(begin),
+            # Daemons of Hydra look up their launcher's name, which may not be known before its pod is Ready.
+            try_early=None if self._has_tried or wish.is_of_hydra else try_early,
             give_up=lambda why: self._fail(why, ExitCode.NO_POD),
             say=self._agent.say,
         )
@@ -332,6 +339,7 @@ class Call:
             holding=self._board.holding(environ),
             # A pod that is replaced in the first second is another one only for who has seen the first.
             watch_after=0.0 if hub.knows(wish.pod) or self._ledger.is_again else WATCH_AFTER,
+            is_early=self._is_early,
         )
         now = time.monotonic()
         log = Log(now) if wants_log(asked, environ) else None
@@ -346,6 +354,18 @@ class Call:
             log=log,
         )
         self._running.begin()
+
+    def waits_again(self, code: int) -> bool:
+        """Whether it came too early to a pod that was on its way, and waits until that is Ready."""
+        running, wish = self._running, self._wish
+        if not self._is_early or code != ExitCode.NO_POD or running is None or wish is None:
+            return False
+        self._is_early, self._running = False, None
+        self._agent.serve(None)
+        running.abandon()
+        wish.cluster.gate.leave(self)
+        self._wait_until_ready(wish)
+        return True
 
     def note_pod(self, told: Sequence[events.Event]) -> None:
         """Note the container in which its command runs."""

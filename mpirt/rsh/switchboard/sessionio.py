@@ -23,7 +23,7 @@ from mpirt.rsh.protocol.entrance import BOOTSTRAP
 from mpirt.rsh.session import events
 from mpirt.rsh.session.held import PASSED_ON, SIGNALLED, broken_stdout
 from mpirt.rsh.session.machine import State
-from mpirt.rsh.session.session import Session
+from mpirt.rsh.session.session import Session, Starting
 from mpirt.rsh.switchboard.links import ExecLink, PodLookup
 from mpirt.rsh.switchboard.log import Log
 from mpirt.rsh.watches.followers import Follower
@@ -325,6 +325,8 @@ class SessionIO:
 
     def _finished(self, finish: events.Finish) -> None:
         """What was received is written, however slowly it is read, unless a signal limits that."""
+        if isinstance(self.session.phase, Starting) and self._call.waits_again(finish.code):
+            return
         self.finish = finish
         if finish.line:
             self._agent.say(finish.line)

@@ -41,6 +41,7 @@ def make_task(
     has_stdin: bool,
     holding: Holding,
     watch_after: float = WATCH_AFTER,
+    is_early: bool = False,
 ) -> Task:
     """`words` are those of the command as they are sent."""
     order = Order(
@@ -62,6 +63,7 @@ def make_task(
         pace=pace(holding, alive_seconds=asked.alive_seconds, alive_count=asked.alive_count),
         host=asked.pod if asked.is_address else "",
         watch_after=watch_after,
+        is_early=is_early,
     )
 
 

@@ -4,6 +4,9 @@ Commands that begin when their pod is Ready.
 Owns: which pods are waited for, what is known of each, when a command begins or gives up, and the line that says
 now and then what is missing: one for all, however many wait. A pod that does not exist is waited for only if the
 launcher's list of hosts names it: any other name may be mistyped. No I/O; the clock is handed in.
+
+Kubernetes says that a pod is Ready a second after its container runs. Where a few commands wait, each tries to
+begin when its node starts the pod; one that is too early waits again.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from mpirt.rsh.watches.loop import FOR_EVER
 _SILENT_SECONDS = 5.0
 _LONGEST_PAUSE = 300.0
 _MOST_NAMED = 3
+# Each may try ten times.
+_MOST_EARLY = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,8 @@ class Waiter:
     give_up: Callable[[str], None]
     """It gets the reason."""
     say: Callable[[str], None]
+    try_early: Callable[[], None] | None = None
+    """Begins with a command that may be too early; None if it may not."""
 
 
 class Awaited:
@@ -101,10 +108,16 @@ class Awaited:
         self._known[name] = pod
         for who in waiting:
             waiter, _ = self._waiting[who]
-            if pod.is_ready if pod is not None else not waiter.is_listed:
+            if self._may_begin(waiter, pod):
                 self._due[who] = None
             else:
                 self._due.pop(who, None)
+
+    def _may_begin(self, waiter: Waiter, pod: Pod | None) -> bool:
+        if pod is None:
+            return not waiter.is_listed
+        may_try = waiter.try_early is not None and len(self._waiting) <= _MOST_EARLY
+        return pod.is_ready or (may_try and pod.may_be_entered_soon)
 
     def listed(self, there: Callable[[str], bool]) -> None:
         """All pods are known now; `there` says whether one exists."""
@@ -131,7 +144,13 @@ class Awaited:
 
     def _begin(self, who: Hashable, now: float) -> None:
         waiter, _ = self._waiting[who]
+        pod = self._known.get(waiter.pod)
         self.leave(who)
+        if waiter.try_early is not None and pod is not None and not pod.is_ready:
+            # It may come back.
+            self._wanted -= 1
+            waiter.try_early()
+            return
         if not self._waiting and self._pause > _SILENT_SECONDS:
             waiter.say(f"no worker is waited for any more, after {now - self._begun:.0f} s")
         waiter.begin()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 from collections.abc import Sequence
 
 import pytest
 
-from tests.apiserver.faults import Status
+from tests.apiserver.faults import Status, Text
 from tests.apiserver.pods import Pod, pod
+from tests.apiserver.server import Honest
 from tests.promises import promise
 from tests.protocol.rsh.agent import Agent, Ended, Ground
 
@@ -16,8 +18,11 @@ JOB = {"mpirt.dev/job": "train"}
 SETTINGS = {"MPIRT_WAIT": "60", "MPIRT_SELECTOR": "mpirt.dev/job=train"}
 
 
-def worker(name: str = "w-0", *, phase: str = "Running", is_ready: bool = True) -> Pod:
-    found = pod(name, labels=JOB, phase=phase)
+NO_CONTAINER = Text(500, 'container not found ("worker")')
+
+
+def worker(name: str = "w-0", *, phase: str = "Running", is_ready: bool = True, node: str = "") -> Pod:
+    found = pod(name, labels=JOB, phase=phase, node="node-1" if phase == "Running" else node)
     if not is_ready:
         for condition in found["status"]["conditions"]:
             condition["status"] = "False"
@@ -82,6 +87,44 @@ class TestACommandBegins:
 
         assert (ended.code, ended.output) == (243, b"")
         assert "w-1" in ended.line
+
+
+class TestACommandOfAPodThatIsStarted:
+    @promise("It begins as soon as the container runs, and does not wait until Kubernetes says Ready.",
+             of="mpirt-rsh", no_cluster="there the moment depends on the kubelet")  # fmt: skip
+    def test_begins_when_the_container_runs(self, ground: Ground) -> None:
+        ground.server.world.put(worker(phase="Pending", node="node-1"))
+        ground.server.on("exec", *[NO_CONTAINER] * 3)
+
+        assert ground.run("w-0", "echo out", env=SETTINGS) == Ended(0, b"out\n", "")
+        assert execs(ground) == 4
+
+    def test_waits_again_if_it_came_too_early(self, ground: Ground) -> None:
+        ground.server.world.put(worker(phase="Pending", node="node-1"))
+        ground.server.always("exec", NO_CONTAINER)
+        agent = ground.start("w-0", "read -r line; echo $line", stdin=subprocess.PIPE, env=SETTINGS)
+        agent.feed(b"held\n")
+        assert agent.process.stderr is not None
+        line = agent.process.stderr.readline()
+        too_early = execs(ground)
+
+        ground.server.always("exec", Honest())
+        ground.server.world.put(worker())
+
+        assert line == b"mpirt-rsh: waiting for 1 of 1 workers: w-0 is not Ready: Pending\n"
+        ended = agent.wait()
+        assert (ended.code, ended.output) == (0, b"held\n")
+        assert execs(ground) == too_early + 1
+
+    def test_ends_by_a_signal(self, ground: Ground) -> None:
+        ground.server.world.put(worker(phase="Pending", node="node-1"))
+        ground.server.always("exec", NO_CONTAINER)
+        agent = ground.start("w-0", "echo out", env=SETTINGS)
+        ground.server.wait_for("exec", 2)
+
+        agent.process.send_signal(signal.SIGTERM)
+
+        assert agent.wait() == Ended(128 + 15, b"", "")
 
 
 class TestACommandThatWaits:

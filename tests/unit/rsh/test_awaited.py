@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,12 +15,17 @@ from tests.unit.rsh.pods import DELETING, HEALTHY, PENDING, pod
 
 UNREADY = pod(status={"conditions": [{"type": "Ready", "status": "False"}]})
 UNSCHEDULABLE = pod(
+    spec={"nodeName": ""},
     status={
         "phase": "Pending",
         "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}],
         "containerStatuses": [],
-    }
+    },
 )
+
+
+_PENDING: dict[str, object] = {"phase": "Pending", "conditions": [], "containerStatuses": []}
+STARTS = pod(status=_PENDING)
 
 
 class Crowd:
@@ -29,6 +36,7 @@ class Crowd:
         self.is_silent = False
         self.awaited = Awaited(lambda: self.now, lambda: self.is_silent)
         self.begun: list[str] = []
+        self.tried: list[str] = []
         self.failed: list[str] = []
         self.said: list[str] = []
 
@@ -39,6 +47,13 @@ class Crowd:
             self.awaited.enter(
                 Waiter(name, name, seconds, is_listed=is_listed, begin=begin, give_up=give_up, say=say)
             )
+
+    def enter_early(self, *pods: str) -> None:
+        """They come back when they were too early."""
+        for name in pods:
+            give_up, say, try_early = self.failed.append, self.said.append, partial(self.tried.append, name)
+            waiter = Waiter(name, name, 600.0, is_listed=True, begin=lambda: None, give_up=give_up, say=say)
+            self.awaited.enter(replace(waiter, try_early=try_early))
 
     def hear(self, name: str, found: Pod | None) -> None:
         self.awaited.hear(name, found)
@@ -120,6 +135,63 @@ class TestACommandBegins:
         crowd.hear("w-0", HEALTHY)
 
         assert (heard, bool(crowd.awaited)) == ([2], False)
+
+
+_HELD_UP: dict[str, dict[str, object]] = {
+    "no node": {"nodeName": ""},
+    "a sidecar": {"containers": [{"name": "worker"}, {"name": "proxy"}]},
+    "an init container": {"initContainers": [{"name": "first"}]},
+    "a readiness gate": {"readinessGates": [{"conditionType": "Net"}]},
+    "a readiness probe": {"containers": [{"name": "worker", "readinessProbe": {"exec": {}}}]},
+    "a startup probe": {"containers": [{"name": "worker", "startupProbe": {"exec": {}}}]},
+    "a hook": {"containers": [{"name": "worker", "lifecycle": {"postStart": {}}}]},
+    "no container": {"containers": []},
+}
+
+
+class TestACommandThatMayBeEarly:
+    def test_is_tried_when_its_node_starts_its_pod(self, crowd: Crowd) -> None:
+        crowd.enter_early("w-0", "w-1")
+        crowd.hear("w-0", UNSCHEDULABLE)
+        assert crowd.tried == []
+
+        crowd.hear("w-0", STARTS)
+
+        assert (crowd.tried, crowd.awaited.waits("w-0"), crowd.awaited.waits("w-1")) == (["w-0"], False, True)
+
+    @pytest.mark.parametrize(
+        "found",
+        [
+            pytest.param(
+                pod(metadata={"deletionTimestamp": "2026-11-20T12:00:00Z"}, status=_PENDING), id="is going"
+            ),
+            *(pytest.param(pod(spec=spec, status=_PENDING), id=name) for name, spec in _HELD_UP.items()),
+        ],
+    )
+    def test_is_not_tried_if_more_is_needed(self, crowd: Crowd, found: Pod) -> None:
+        crowd.enter_early("w-0")
+
+        crowd.hear("w-0", found)
+
+        assert crowd.tried == []
+
+    def test_is_not_tried_among_many(self, crowd: Crowd) -> None:
+        crowd.enter_early(*(f"w-{number}" for number in range(17)))
+
+        crowd.hear("w-0", STARTS)
+
+        assert crowd.tried == []
+
+    def test_counts_once_when_it_waits_again(self, crowd: Crowd) -> None:
+        crowd.enter_early("w-0", "w-1")
+        crowd.hear("w-0", STARTS)
+        crowd.enter("w-0")
+
+        crowd.later(5)
+
+        assert crowd.said == [
+            "waiting for 2 of 2 workers: w-1 is not known to be Ready; w-0 is not known to be Ready"
+        ]
 
 
 class TestACommandGivesUp:

@@ -19,6 +19,7 @@ class TestReading:
             phase="Running",
             reason="",
             is_ready=True,
+            may_be_entered_soon=False,
             unscheduled="",
             deleting=False,
             grace=None,

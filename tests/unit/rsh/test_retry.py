@@ -264,6 +264,24 @@ class TestDelays:
         assert tries.failed(WHICH, 3.0) == Again(3.5, V4, look=True, choose=True)
 
 
+class TestAnEarlyCommand:
+    def test_waits_for_its_container_for_seconds_and_in_even_steps(self) -> None:
+        early = Attempts(0.0, 60.0, limit=0, jitter=lambda: 1.0, is_early=True)
+        now, pauses = 0.0, []
+
+        while isinstance(plan := early.failed(failed("container not found"), now), Again):
+            pauses.append(plan.at - now)
+            now = plan.at
+
+        assert (set(pauses), len(pauses)) == ({0.25}, 11)
+        assert isinstance(plan.error, NoPod)
+
+    def test_has_all_its_time_for_anything_else(self) -> None:
+        early = Attempts(0.0, 60.0, limit=0, jitter=lambda: 1.0, is_early=True)
+
+        assert isinstance(early.failed(Unreachable("refused"), 50.0), Again)
+
+
 class TestProtocols:
     @pytest.mark.parametrize(("first", "other"), [(V4, V5), (V5, V4)])
     def test_the_other_one_is_tried_where_the_first_is_refused_and_kept(self, first: str, other: str) -> None:
