@@ -25,6 +25,7 @@ from testbed import ground
 from testbed.ground import Ground
 from testbed.kube import cluster as kube
 from testbed.kube import controlplane, kubeconfig, pki
+from testbed.kube.programs.modules import parse_version
 from testbed.kube.progress import step
 from testbed.mpijobs import submit
 from testbed.neighbours import mpi_operator
@@ -40,6 +41,7 @@ JOBS, WORKERS = 200, 2
 
 _IMAGE = "openmpi4-sshd"
 _NODE = "mpirt-benchmark"
+_MOUNTS_IMAGES = (1, 35)
 _GONE_WITHIN = 600.0
 _MOMENT = re.compile(r"^\d+\.\d+$", re.MULTILINE)
 # By default it looks at ten changes of jobs a second, after a hundred.
@@ -171,7 +173,7 @@ def _ours(cluster: Ground, folder: Path, proxy: ApiProxy) -> Iterator[_Contender
         cluster,
         folder,
         urls=[proxy.open(name)],
-        environment={"MPIRT_RUNTIME_IMAGE": cluster.image("runtime")},
+        environment={"MPIRT_RUNTIME_IMAGE": cluster.image("runtime"), "MPIRT_RUNTIME_VOLUME": _volume()},
     )
     try:
         [replica] = installed.replicas
@@ -179,6 +181,11 @@ def _ours(cluster: Ground, folder: Path, proxy: ApiProxy) -> Iterator[_Contender
         yield _Contender(side, worker=("sleep", "infinity"))
     finally:
         installed.remove()
+
+
+def _volume() -> str:
+    """What the controller would choose if it could list nodes, and there were no played one."""
+    return "image" if parse_version(kube.versions()["kubernetes"]) >= _MOUNTS_IMAGES else "copy"
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from datetime import datetime
 from mpirt import names, podobjects
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import HOSTS_ANNOTATION, TEMPLATE_ANNOTATION, job_of
-from mpirt.controller.model.reading import Body, duration, moment, rows, table, text
+from mpirt.controller.model.reading import Body, duration, moment, number, rows, table, text
 from mpirt.controller.model.spec import JobKey
 
 # Where the cache says that a pod has ended because it was deleted.
@@ -179,7 +179,7 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
         held_since=moment(annotations, names.DRAINING_SINCE_ANNOTATION),
         template=annotations.get(TEMPLATE_ANNOTATION, ""),
         hosts=annotations.get(HOSTS_ANNOTATION, ""),
-        phase=status.get("phase", ""),
+        phase=_phase(metadata, spec, status),
         reason=reason,
         # Some messages of Kubernetes end with a full stop, most don't; our sentences continue after it.
         message=message.rstrip(". \n"),
@@ -212,6 +212,22 @@ def with_cause(before: Body, now: Body) -> Body:
 def kind_and_name(reference: Body) -> str:
     """Return the kind and name in a reference, for messages; empty if it refers to nothing."""
     return " ".join(filter(None, (reference.get("kind", ""), reference.get("name", ""))))
+
+
+def _phase(metadata: Body, spec: Body, status: Body) -> str:
+    """
+    Return the pod's phase: also the last one, as soon as it is certain.
+
+    A kubelet says so a second after the containers have ended, when it has cleaned up.
+    """
+    found = text(status, "phase")
+    goes_on = spec.get("restartPolicy") != "Never" or "deletionTimestamp" in metadata
+    if found != "Running" or goes_on or spec.get("initContainers"):
+        return found
+    ends = [table(row, "state", "terminated") for row in rows(status, "containerStatuses")]
+    if not ends or not all(ends):
+        return found
+    return "Failed" if any(number(end, "exitCode") for end in ends) else "Succeeded"
 
 
 def _unscheduled(condition: Body) -> str:

@@ -24,7 +24,7 @@ _READ_OF_EVENT = frozenset({"involvedObject", "message", "lastTimestamp", "event
 _READ_OF_NODE = ("name", "uid", "resourceVersion")
 _READ_OF_NODE_SPEC = ("taints", "unschedulable")
 _READ_OF_NODE_INFO = ("kubeletVersion", "containerRuntimeVersion", "operatingSystem")
-_READ_OF_POD_SPEC = frozenset({"nodeName", "readinessGates"})
+_READ_OF_POD_SPEC = frozenset({"nodeName", "readinessGates", "restartPolicy"})
 _READ_POD_LABELS = (
     names.KUBEFLOW_JOB_LABEL,
     names.JOB_KIND_LABEL,
