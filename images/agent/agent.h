@@ -171,6 +171,7 @@ const char *last_log(void);
 
 /* launch.c: which programs run, and what they see of ours. */
 bool launch_wants_private_switchboard(void);
+void launch_find_switchboard(void);
 bool is_set_to(const char *variable, const char *value);
 bool begins_with_one_of(const char *variable, const char *const *starts);
 _Noreturn void launch_program(char *variable);

@@ -2,6 +2,9 @@
  * mpirt-init COMMAND [ARG]...: the first process of a launcher's container. It runs the launcher's command, passes
  * signals on to it, and ends with its code.
  *
+ * It has a switchboard begin beside the command: that takes as long as mpirun does until it calls the first agent,
+ * which then finds one. Where that is in vain, the agent will say why.
+ *
  * It outlives the command, because mpirun may end with 0 when it loses a worker, before anybody else can know of
  * that. So after a 0 it waits until the switchboard knows how the commands in the workers have ended, and has noted
  * in the launcher's account that this 0 is all there is to tell. Without a switchboard, or with one that does not
@@ -41,6 +44,18 @@ static void start(char **words)
         become(words);
     if (command < 0)
         give_up(*words, errno, NOT_RUN);
+}
+
+static void bring_switchboard(void)
+{
+    int fd, null;
+    if (launch_wants_private_switchboard() || fork() != 0)
+        return;
+    null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(null, STDERR_FILENO);
+    launch_find_switchboard();
+    connect_somewhere(&fd, clock_now());
+    _exit(0);
 }
 
 /* Whatever else has lost its parent, too. False: the command runs. */
@@ -130,6 +145,7 @@ _Noreturn void init_run(char **words)
     /* Where containers of a pod share their processes, the first one is another. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     limit_threads();
+    bring_switchboard();
     start(words);
     int code = see_through();
     if (code == 0)

@@ -44,6 +44,8 @@ static struct {
     char *root;
 } launch;
 static char found[PATH_MAX];
+/* readlink ends nothing with a zero; what is longer than this has no path. */
+static char own_path[PATH_MAX];
 
 static _Noreturn void fail(const char *one, const char *two, const char *three)
 {
@@ -69,7 +71,7 @@ static bool is_root(const char *folder, const char *more)
     return access(path.bytes, X_OK) == 0;
 }
 
-static bool find_root(char *own_path)
+static bool find_root(void)
 {
     const char *named = getenv(VARIABLE);
     /* Up to its last slash. */
@@ -97,9 +99,9 @@ static enum program program_of(const char *name)
                                       : IN_PYTHON;
 }
 
-static void find_runtime(char *own_path)
+static void find_runtime(void)
 {
-    if (!find_root(own_path))
+    if (!find_root())
         fail("its folder is neither around it nor in $" VARIABLE " nor in ", USUAL_PLACE, "");
     /* The loader takes them for separators and for variables of its own. */
     if (strpbrk(launch.root, ":;$"))
@@ -128,8 +130,7 @@ static bool is_of_pip(int argc, char **argv, const char *own_name)
 /* What the program is called, where it is, and its words, which may come from pip's console script. */
 static enum program find_program(int argc, char **argv, char **environment)
 {
-    /* readlink ends nothing with a zero; what is longer than this has no path. */
-    static char own_path[PATH_MAX], own_name[NAME_MAX + 1];
+    static char own_name[NAME_MAX + 1];
     if (readlink("/proc/self/exe", own_path, sizeof own_path - 1) < 0)
         *own_path = 0;
     session.called = argc > 0 ? argv[0] : "mpirt";
@@ -148,7 +149,7 @@ static enum program find_program(int argc, char **argv, char **environment)
         prctl(PR_SET_NAME, last_part(argv[4]));
     } else if (program_of(launch.name) != FIRST_PROCESS) {
         /* That one needs nothing of the folder but itself. */
-        find_runtime(own_path);
+        find_runtime();
     }
     session.word_count = count_of(session.words);
     return program_of(launch.name);
@@ -165,6 +166,13 @@ bool launch_wants_private_switchboard(void)
 {
     static const char *const words[] = {"--direct", "--help", "--version", "-V", NULL};
     return is_set_to("MPIRT_SWITCHBOARD", "off") || (session.word_count && is_one_of(session.words[0], words));
+}
+
+/* For a first process, which needs nothing else of the folder. It ends here if there is none. */
+void launch_find_switchboard(void)
+{
+    launch.name = "mpirt-rsh";
+    find_runtime();
 }
 
 /* Until the execve, whatever that takes. */

@@ -78,6 +78,21 @@ def test_an_agent_starts_the_switchboard_of_its_folder(folder: Path, name: str) 
     assert last == "mpirt-rsh: no switchboard: it ended before it said a word"
 
 
+def test_a_first_process_starts_the_switchboard_beside_its_command(folder: Path, tmp_path: Path) -> None:
+    there = tmp_path / "place"
+    (folder / "lib/ld.so").write_text(LOADER.replace("--\n", f"--\ntouch {there}/started\n"))
+    shutil.copy(folder / "bin/mpirt", folder / "bin/mpirt-init")
+    waits = f"until [ -e {there}/started ]; do sleep 0.01; done; exit 7"
+
+    done = subprocess.run(
+        [folder / "bin/mpirt-init", "sh", "-c", waits],
+        env={"PATH": os.environ["PATH"], "MPIRT_SWITCHBOARD": str(there)},
+        capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stdout, done.stderr) == (7, b"", b"")
+
+
 def test_words_of_the_console_script_mean_nothing_in_a_folder(folder: Path) -> None:
     words, _ = started(folder / "bin/mpirt", "--python", "a", "b", "c")
 
