@@ -12,7 +12,7 @@ import asyncio
 import socket
 import struct
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -160,19 +160,25 @@ class Storm:
         self._server, self._seconds = server, seconds
 
     async def serve(self, agent: asyncio.StreamReader, to_agent: asyncio.StreamWriter) -> None:
-        """See one connection through."""
+        """See one connection through, to its end or to the proxy's."""
+        sinks = [to_agent]
         try:
-            server, to_server = await asyncio.open_connection(*self._server)
-        except OSError:
-            to_agent.close()
-            return
-        passing = asyncio.create_task(Link(to_agent, to_server, None).pass_on(agent, server))
+            with suppress(OSError):
+                server, to_server = await asyncio.open_connection(*self._server)
+                sinks.append(to_server)
+                await self._pass_on(Link(to_agent, to_server, None).pass_on(agent, server), sinks)
+        finally:
+            for sink in sinks:
+                sink.close()
+
+    async def _pass_on(self, whole: Coroutine[None, None, None], sinks: Iterable[asyncio.StreamWriter]) -> None:
+        passing = asyncio.create_task(whole)
         while not passing.done():
             await asyncio.wait({passing}, timeout=self._seconds())
             if self.lasts and not passing.done():
                 self.resets += 1
-                _reset(to_agent)
-                _reset(to_server)
+                for sink in sinks:
+                    _reset(sink)
 
 
 @asynccontextmanager
