@@ -217,7 +217,8 @@ def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False
         attempts[-1] = replace(attempts[-1], stopped=_stop(spec, observed, suspended=suspended))
     if attempts and spec is not None and attempts[-1].stopped is None:
         last = _begun(spec, observed, attempts[-1])
-        last = _with_deaths(last, _deaths(spec, observed, last))
+        before = _with_late_news(spec, observed, tuple(attempts))[:-1]
+        last = _with_deaths(last, _without(before, _deaths(spec, observed, last)))
         attempts[-1] = last if last.ended else without_leaving(spec, observed, last)
     kept = _with_late_news(spec, observed, tuple(attempts))
     dropped = max(0, len(kept) - KEPT_ATTEMPTS)
@@ -339,6 +340,12 @@ def _deaths(spec: JobSpec, observed: Observed, attempt: Attempt) -> Iterator[Pod
             yield death
 
 
+def _without(before: Iterable[Attempt], deaths: Iterable[PodEnd]) -> Iterator[PodEnd]:
+    """Yield these deaths, less those of earlier attempts: the next attempt may begin in the same second."""
+    told = {(death.pod, death.at) for attempt in before for death in attempt.deaths}
+    return (death for death in deaths if death.at is None or (death.pod, death.at) not in told)
+
+
 def _is_asked_to_go(spec: JobSpec, observed: Observed, pod: Pod) -> bool:
     """Whether the pod goes because the job was scaled or its workers' template changed, as far as is known."""
     if not pod.was_deleted:
@@ -365,7 +372,7 @@ def _with_late_news(
             updated.append(one)
             continue
         late = (container_death(pod, spec.workers.template.main, one.begun, before) for pod in pods)
-        updated.append(_with_deaths(one, (death for death in late if death is not None)))
+        updated.append(_with_deaths(one, _without(updated, (death for death in late if death is not None))))
     if updated and end is not None and updated[-1].stopped is None:
         updated[-1] = _with_end(spec, observed, updated[-1])
     return tuple(updated)

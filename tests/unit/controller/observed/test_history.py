@@ -91,6 +91,22 @@ class TestAnAttempt:
 
         assert world.attempts()[0]["deaths"] == [DEATH_ROW]
 
+    def test_does_not_hold_a_death_of_the_one_before_that_was_in_the_second_of_its_begin(self) -> None:
+        world = started()
+        dead = pods.restarted("worker", 137, "OOMKilled", at=18)
+        world.workers_are(pods.worker(0), pods.worker(1, containers=[dead]))
+        world.launcher_is(pods.failed_launcher(at=18), failed=1)
+        world.later(15)
+
+        # No controller ran meanwhile: there is no digest of the workers at its begin.
+        done = pods.ended("mpi", 0, "Completed", since=18, at=19)
+        second = pods.launcher("train-launcher-2", created=17, phase="Succeeded", conditions={}, containers=[done])
+        world.launcher_is(second, succeeded=1)
+        world.finish(succeeded=1)
+
+        assert [one.get("deaths") for one in world.attempts()] == [[DEATH_ROW], None]
+        assert world.state() == "Succeeded"
+
     def test_holds_the_end_of_its_launcher_with_the_last_lines(self) -> None:
         world = started()
         world.launcher_is(pods.failed_launcher(code=205, message="step 7\nmpirt-rsh: worker is gone"), failed=1)
