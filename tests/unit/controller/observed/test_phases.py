@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from mpirt.controller.observed.pods import read_pod
-from tests.unit.controller.pods import Body, launcher, running, terminated
+from tests.unit.controller.jobs import Body
+from tests.unit.controller.pods import launcher, running, terminated
 
 NEVER = {"restartPolicy": "Never"}
 SIDECAR = {**NEVER, "initContainers": [{"name": "proxy", "restartPolicy": "Always"}]}
