@@ -14,13 +14,12 @@ from benchmarks.frame import Unmeasured
 from benchmarks.outages import outages
 from benchmarks.ranks import ranks
 from benchmarks.scale import scale
-from benchmarks.ssh import ssh
 from testbed.kube.errors import ClusterError
 
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"]},
-    commands=[fleet, deaths, outages, elastic, controller, ranks, scale, ssh],
+    commands=[fleet, deaths, outages, elastic, controller, ranks, scale],
 )
 def cli() -> None:
     """
@@ -41,7 +40,6 @@ def cli() -> None:
       python -m benchmarks controller --beside mpi-operator
       python -m benchmarks ranks                    how fast ranks are that share a node
       python -m benchmarks scale --workers 1000     what a job of thousands of workers costs
-      python -m benchmarks ssh                      sessions beside those of ssh
     """
 
 
