@@ -2,8 +2,8 @@
  * mpirt-init COMMAND [ARG]...: the first process of a launcher's container. It runs the launcher's command, passes
  * signals on to it, and ends with its code.
  *
- * It has a switchboard begin beside the command: that takes as long as mpirun does until it calls the first agent,
- * which then finds one. Where that is in vain, the agent will say why.
+ * It starts a switchboard beside the command: that takes as long as mpirun does until it calls the first agent, which
+ * then finds one. If none can be started, the agent says why.
  *
  * It outlives the command, because mpirun may end with 0 when it loses a worker, before anybody else can know of
  * that. So after a 0 it waits until the switchboard knows how the commands in the workers have ended, and has noted

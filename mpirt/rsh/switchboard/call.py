@@ -363,7 +363,6 @@ class Call:
         self._is_early, self._running = False, None
         self._agent.serve(None)
         running.abandon()
-        wish.cluster.gate.leave(self)
         self._wait_until_ready(wish)
         return True
 

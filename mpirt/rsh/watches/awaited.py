@@ -22,7 +22,7 @@ from mpirt.rsh.watches.loop import FOR_EVER
 _SILENT_SECONDS = 5.0
 _LONGEST_PAUSE = 300.0
 _MOST_NAMED = 3
-# Each may try ten times.
+# Each makes up to two dozen attempts in its three seconds.
 _MOST_EARLY = 16
 
 

@@ -90,7 +90,7 @@ class TestACommandBegins:
 
 
 class TestACommandOfAPodThatIsStarted:
-    @promise("It begins as soon as the container runs, and does not wait until Kubernetes says Ready.",
+    @promise("With MPIRT_WAIT a few commands begin as soon as their containers run, before Kubernetes says Ready.",
              of="mpirt-rsh", no_cluster="there the moment depends on the kubelet")  # fmt: skip
     def test_begins_when_the_container_runs(self, ground: Ground) -> None:
         ground.server.world.put(worker(phase="Pending", node="node-1"))
