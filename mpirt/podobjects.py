@@ -1,8 +1,8 @@
 """
 What every program reads in a pod the same way. No I/O.
 
-Owns: its conditions, the sign that its node is lost, why it is to be disrupted, what controls it, which
-container of a name it is, what a GPU is.
+Owns: its conditions, the sign that its node is lost, why it has no node, why it is to be disrupted, what controls
+it, which container of a name it is, what a GPU is.
 Each program makes values of its own of the rest: one decides about hosts, one about commands, one about jobs.
 """
 
@@ -40,6 +40,12 @@ def is_cut_off(found: Conditions, spec: Body) -> bool:
     """
     is_unready = text(found.get("Ready", {}), "status") == "False"
     return is_unready and holds(found, "ContainersReady") and not rows(spec, "readinessGates")
+
+
+def unscheduled(found: Conditions) -> Body:
+    """The condition that says why the scheduler has no node for it; empty if it says nothing of that."""
+    placed = found.get("PodScheduled", {})
+    return placed if text(placed, "status") == "False" else {}
 
 
 def disruption(found: Conditions) -> str:

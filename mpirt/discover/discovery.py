@@ -121,9 +121,8 @@ def _gpus(container: Object) -> Iterator[tuple[str, str]]:
 
 def _waits_for(spec: Object, status: Object, conditions: Mapping[str, Object]) -> str:
     phase = text(status, "phase") or "no phase yet"
-    scheduled = conditions.get("PodScheduled", {})
-    if text(scheduled, "status") == "False":
-        return text(scheduled, "reason") or "not scheduled"
+    if unscheduled := podobjects.unscheduled(conditions):
+        return text(unscheduled, "reason") or "not scheduled"
     if phase in _ENDED:
         reason = text(status, "reason")
         return f"{phase}: {reason}" if reason else phase

@@ -131,9 +131,8 @@ def _state(status: Body) -> str:
     conditions = podobjects.conditions(status)
     if podobjects.holds(conditions, "Ready"):
         return "is Ready"
-    placed = conditions.get("PodScheduled", {})
-    if text(placed, "status") == "False":
-        return f"waits for a node: {text(placed, 'message') or text(placed, 'reason')}"
+    if unscheduled := podobjects.unscheduled(conditions):
+        return f"waits for a node: {text(unscheduled, 'message') or text(unscheduled, 'reason')}"
     if text(status, "phase") in ("Failed", "Succeeded"):
         return f"has ended: {text(status, 'phase')}"
     return "starts"

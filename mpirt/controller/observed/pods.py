@@ -191,7 +191,7 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
         forced=metadata.get("deletionGracePeriodSeconds") == 0,
         gone=gone,
         ready=podobjects.holds(conditions, "Ready"),
-        unscheduled=_unscheduled(conditions.get("PodScheduled", {})),
+        unscheduled=_unscheduled(podobjects.unscheduled(conditions)),
         cut_off=_cut_off(conditions, spec),
         disruption=podobjects.disruption(conditions),
         containers=tuple(_containers(status, spec)),
@@ -231,9 +231,7 @@ def _phase(metadata: Body, spec: Body, status: Body) -> str:
 
 
 def _unscheduled(condition: Body) -> str:
-    if condition.get("status") != "False":
-        return ""
-    return f"{text(condition, 'reason')}: {text(condition, 'message')}"
+    return f"{text(condition, 'reason')}: {text(condition, 'message')}" if condition else ""
 
 
 def _cut_off(conditions: Mapping[str, Body], spec: Body) -> datetime | None:

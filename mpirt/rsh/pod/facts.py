@@ -97,7 +97,7 @@ def read_pod(body: Mapping[str, object]) -> Pod:
         reason=text(status, "reason"),
         may_be_entered_soon=not is_going and _is_started_plainly(spec, status),
         is_ready=podobjects.holds(conditions, "Ready") and not is_going,
-        unscheduled=text(conditions.get("PodScheduled", {}), "message"),
+        unscheduled=text(podobjects.unscheduled(conditions), "message"),
         deleting=is_going,
         grace=_seconds(metadata.get("deletionGracePeriodSeconds")),
         restarts=text(spec, "restartPolicy") == "Always",
