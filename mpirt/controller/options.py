@@ -156,7 +156,7 @@ def _options(environment: Mapping[str, str]) -> list[_Option]:
     resource = f"resource that their GPUs are ({own.gpu_resource}); for example nvidia.com/gpu"
     duration = f"seconds after which others may take a lease that was not renewed ({terms.duration})"
     deadline = f"seconds without a renewal after which the leader stops ({terms.deadline:g})"
-    retry = f"seconds between attempts to take or renew it ({terms.retry:g})"
+    retry = f"seconds between attempts to take it; the leader renews it after {terms.renewal:g} ({terms.retry:g})"
     return [
         _Option("runtime-image", "IMAGE", "", image),
         _Option("runtime-volume", None, own.runtime_volume.value, volume, [each.value for each in RuntimeVolume]),

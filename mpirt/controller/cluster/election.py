@@ -20,6 +20,8 @@ from mpirt.errors import SpecError
 _LONGEST_WRITE = 5.0
 # The share of the time from the leader's deadline until another replica may take the lease. The rest is slack.
 _SHARE_OF_A_WRITE = 5 / 6
+# How much longer than the others the holder waits: it loses nothing by that, since it repeats a failed renewal soon.
+_HOLDER_WAITS = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,11 @@ class Terms:
     def __post_init__(self) -> None:
         if not 0 < self.retry < self.deadline < self.duration:
             raise SpecError("lease", "retry, deadline and duration must each be longer than the one before")
+
+    @property
+    def renewal(self) -> float:
+        """After how long the holder renews the lease."""
+        return min(self.retry * _HOLDER_WAITS, self.deadline / 2)
 
     @property
     def write_within(self) -> float:

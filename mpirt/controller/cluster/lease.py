@@ -88,8 +88,10 @@ class Elector:
 
     def _pause(self) -> float:
         left = self._until - _now()
-        if left <= 0 or not self._trouble:
+        if left <= 0:
             return self._terms.retry
+        if not self._trouble:
+            return self._terms.renewal
         # The last renewal failed: retry more often, and don't sleep past the deadline.
         return min(self._terms.retry / 4, left)
 

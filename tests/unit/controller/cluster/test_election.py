@@ -98,6 +98,11 @@ def test_a_write_that_began_before_the_deadline_ends_before_another_replica_may_
     assert deadline + most < duration
 
 
+@pytest.mark.parametrize(("deadline", "retry", "renewal"), [(8.0, 2.0, 3.0), (2.5, 2.0, 1.25)])
+def test_a_renewal_that_fails_leaves_time_for_another(deadline: float, retry: float, renewal: float) -> None:
+    assert Terms(14, deadline, retry).renewal == renewal
+
+
 @pytest.mark.parametrize("terms", [(8, 8.0, 2.0), (14, 2.0, 2.0), (14, 8.0, 0.0)])
 def test_terms_leave_time_between_the_loser_and_the_next(terms: tuple[int, float, float]) -> None:
     with pytest.raises(SpecError, match="longer than the one before"):
