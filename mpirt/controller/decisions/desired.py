@@ -24,7 +24,7 @@ from dataclasses import replace
 from mpirt.controller.decisions.launching import is_time
 from mpirt.controller.decisions.run_policy import wants_workers
 from mpirt.controller.dialects.training_job import LEAVE_CORDONED_ANNOTATION
-from mpirt.controller.manifests.config_map import config_map
+from mpirt.controller.manifests.config_map import config_map, keepers_for_nodes
 from mpirt.controller.manifests.pod_group import least_members, pod_group
 from mpirt.controller.manifests.supporting import (
     disruption_budget,
@@ -181,7 +181,7 @@ def wanted_objects(
     has_workers = wants_workers(spec, observed)
     return [
         # The keeper's files are there only while there are workers: those of many finished jobs would fill etcd.
-        _with_history(config_map(spec, settings.keepers if has_workers else {}), observed, happened),
+        _with_history(config_map(spec, keepers_for_nodes(settings) if has_workers else {}), observed, happened),
         *([] if own_account(spec) else [service_account(spec)]),
         service(spec),
         *wanted_budget(spec, end, has_workers=has_workers),

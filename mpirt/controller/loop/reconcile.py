@@ -180,7 +180,7 @@ class Reconciler:
             return Turn(Result.SETTLED)
         seen = _Seen(key, {**self._store.around(key, now), key.kind: [body]})
         around = Circumstances(
-            replace(self._settings, why_copied=self._store.why_no_image_volumes()),
+            self._store.settings(self._settings),
             now,
             departed=self._store.departed(key, now),
             accepted=self._acceptances.of(key.namespace, now),

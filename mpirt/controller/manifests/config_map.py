@@ -14,11 +14,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mpirt import names
+from mpirt import keeper, names
 from mpirt.controller.manifests.supporting import head
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import NEEDED_KEY, object_name, pod_labels, selector
-from mpirt.controller.model.spec import JobSpec
+from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.hosts import Form, Host, render
 
 HOSTFILE = names.HOSTFILE
@@ -46,6 +46,14 @@ _RUN = 'exec "$program" "$@"\n'
 
 _MPI_FILES = (HOSTFILE, KUBEXEC, DISCOVER_HOSTS)
 _OPEN_MPI_HOSTFILE = {kinds.MPI_JOB: HOSTFILE, kinds.TRAINING_JOB: DEEPSPEED_HOSTFILE}
+
+
+def keepers_for_nodes(settings: Settings) -> Mapping[str, str]:
+    """Return the keeper's files that nodes can run; all, where it is unknown what these are."""
+    if not settings.architectures:
+        return settings.keepers
+    wanted = {keeper.file_name(each) for each in settings.architectures}
+    return {name: file for name, file in settings.keepers.items() if name in wanted}
 
 
 def config_map(spec: JobSpec, keepers: Mapping[str, str]) -> dict[str, Any]:

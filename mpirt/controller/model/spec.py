@@ -308,6 +308,8 @@ class Settings:
     cluster_domain: str = "cluster.local"
     keepers: Mapping[str, str] = field(default_factory=dict)
     """The keeper's files for the workers, by name, in base64; one copy for all jobs."""
+    architectures: frozenset[str] = frozenset()
+    """Those of the nodes; empty: they are unknown. Follows the nodes."""
     gpu_label: str = "falldio.com/gpu"
     """The node label whose value is the model of a node's GPUs, for GPUTasks."""
     gpu_resource: str = "falldio.com/gpu"

@@ -1,5 +1,5 @@
 """
-What the objects of nodes show: which are about to go, and which can't mount an image as a volume.
+What the objects of nodes show: which are about to go, which can't mount an image as a volume, and the architectures.
 
 Owns: the table of signals by which clouds, autoscalers and people announce that a node goes, the versions that
 mount images, reading a node, and both kept up to date by the nodes' names. Nothing is kept of other nodes. No
@@ -88,21 +88,23 @@ def why_no_image_volumes(body: Body) -> str | None:
 
 
 class Nodes:
-    """Which nodes are about to go, and whether all can mount an image as a volume."""
+    """Which nodes are about to go, whether all can mount an image as a volume, and what processors they have."""
 
     def __init__(self) -> None:
         self._signals: dict[str, Signal] = {}
         self._without_image_volumes: dict[str, str] = {}
         # Stays when the last such node goes: a cluster without nodes gets others of the kind.
         self._has_image_volumes = False
+        self.architectures: frozenset[str] = frozenset()
+        """Those of all nodes that there are and were: one that was scaled to none is needed again."""
         self.are_read = False
         """Whether nodes can be read."""
 
     def replace(self, bodies: Iterable[Body]) -> set[str]:
         """Take a list of all nodes. Return the names of those whose signal has changed."""
-        before = self._signals
+        before, known = self._signals, self.architectures
         self.lose()
-        self.are_read = True
+        self.are_read, self.architectures = True, known
         for body in bodies:
             self.put(body)
         return {name for name in (*before, *self._signals) if before.get(name) != self._signals.get(name)}
@@ -113,6 +115,7 @@ class Nodes:
         why = why_no_image_volumes(body)
         _set(self._without_image_volumes, name, why or None)
         self._has_image_volumes |= why == ""
+        self.architectures |= {text(table(body, "status", "nodeInfo"), "architecture")} - {""}
         if self._signals.get(name) == signal:
             return set()
         _set(self._signals, name, signal)
@@ -127,6 +130,7 @@ class Nodes:
         """Forget all nodes: they can't be read any more."""
         self._signals, self._without_image_volumes = {}, {}
         self._has_image_volumes = self.are_read = False
+        self.architectures = frozenset()
 
     def signals(self) -> Mapping[str, Signal] | None:
         """Return the signals by the nodes' names; None if nodes can't be read."""

@@ -23,7 +23,7 @@ _UNREAD_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/last-applied-configurati
 _READ_OF_EVENT = frozenset({"involvedObject", "message", "lastTimestamp", "eventTime"})
 _READ_OF_NODE = ("name", "uid", "resourceVersion")
 _READ_OF_NODE_SPEC = ("taints", "unschedulable")
-_READ_OF_NODE_INFO = ("kubeletVersion", "containerRuntimeVersion", "operatingSystem")
+_READ_OF_NODE_INFO = ("kubeletVersion", "containerRuntimeVersion", "operatingSystem", "architecture")
 _READ_OF_POD_SPEC = frozenset({"nodeName", "readinessGates", "restartPolicy"})
 _READ_POD_LABELS = (
     names.KUBEFLOW_JOB_LABEL,

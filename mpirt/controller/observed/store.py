@@ -19,13 +19,14 @@ import contextlib
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from mpirt import podobjects
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import earliest
 from mpirt.controller.model.reading import Body, table, text, uid_of, version_of
-from mpirt.controller.model.spec import JobKey
+from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.observed.facts import end_of
 from mpirt.controller.observed.nodes import Nodes, Signal
 from mpirt.controller.observed.observe import job_key
@@ -138,8 +139,7 @@ class Store:
         """Take a list of all objects of a kind, slimmed, as of `version`. Return the jobs that have changed."""
         with self._lock:
             if kind == kinds.NODE:
-                are_new, changed_nodes = not self._nodes.are_read, self._nodes.replace(bodies)
-                return set(self._jobs) if are_new else self._on(changed_nodes)
+                return self._on_nodes(lambda: self._nodes.replace(bodies))
             fresh = {_place(kind, body): body for body in bodies}
             changed: set[JobKey] = set()
             for place in [place for place in self._of if place[0] == kind and place not in fresh]:
@@ -155,13 +155,15 @@ class Store:
     def put(self, kind: str, body: Body) -> set[JobKey]:
         """Store an object that was created or changed. Return the jobs that it concerns; none if it was known."""
         with self._lock:
-            return self._on(self._nodes.put(body)) if kind == kinds.NODE else self._put(kind, slim(kind, body))
+            if kind == kinds.NODE:
+                return self._on_nodes(lambda: self._nodes.put(body))
+            return self._put(kind, slim(kind, body))
 
     def remove(self, kind: str, body: Body) -> set[JobKey]:
         """Drop an object that is gone or has lost our labels. Return the jobs that it concerns; none if known."""
         with self._lock:
             if kind == kinds.NODE:
-                return self._on(self._nodes.remove(body))
+                return self._on_nodes(lambda: self._nodes.remove(body))
             place, uid = _place(kind, body), uid_of(body)
             self._deleted.pop(uid, None)
             self._removed[uid] = _number(version_of(body))
@@ -252,10 +254,11 @@ class Store:
         with self._lock:
             return self._nodes.signals()
 
-    def why_no_image_volumes(self) -> str:
-        """Return why not every node can mount an image as a volume; empty if all can."""
+    def settings(self, general: Settings) -> Settings:
+        """Return the settings, with what the nodes say."""
         with self._lock:
-            return self._nodes.why_no_image_volumes()
+            why_copied, architectures = self._nodes.why_no_image_volumes(), self._nodes.architectures
+            return replace(general, why_copied=why_copied, architectures=architectures)
 
     def lent_until(self, key: JobKey, now: datetime) -> datetime | None:
         """Return when the first object lent to a job expires, so that it is read again; None if there is none."""
@@ -267,8 +270,12 @@ class Store:
         with self._lock:
             return [(namespace, name) for known, namespace, name in self._of if known == kind]
 
-    def _on(self, nodes: set[str]) -> set[JobKey]:
-        """Return the jobs with pods on one of these nodes."""
+    def _on_nodes(self, take: Callable[[], set[str]]) -> set[JobKey]:
+        """Take news of nodes. Return the jobs that they concern: all, or those with pods on certain nodes."""
+        before = self._nodes.are_read, self._nodes.architectures
+        nodes = take()
+        if before != (self._nodes.are_read, self._nodes.architectures):
+            return set(self._jobs)
         if not nodes:
             return set()
         return {

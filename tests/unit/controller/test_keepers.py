@@ -159,6 +159,12 @@ class TestAnotherVersionOfTheController:
         assert writes(world.settle()) == ["patch ConfigMap"]
         assert world.get("ConfigMap")["binaryData"] == {"keeper-2-amd64": "AAAA"}
 
+    def test_that_knows_the_nodes_leaves_out_what_none_can_run(self, world: World) -> None:
+        world.settings = replace(WITH, architectures=frozenset({"arm64", "loong64"}))
+
+        assert writes(world.settle()) == ["patch ConfigMap"]
+        assert world.get("ConfigMap")["binaryData"] == {"keeper-1-arm64": "f0VMRgE="}
+
     def test_leaves_a_finished_jobs_config_map_as_it_is(self) -> None:
         world = World(mpi_job(runPolicy={"cleanPodPolicy": "Running"}), settings=SETTINGS)
         world.start()

@@ -12,7 +12,7 @@ from mpirt.controller.model.spec import JobKey
 from mpirt.controller.observed.nodes import Nodes, Signal, read_signal, why_no_image_volumes
 from mpirt.controller.observed.slim import slim
 from mpirt.controller.observed.store import Store
-from tests.unit.controller.jobs import NOON
+from tests.unit.controller.jobs import NOON, SETTINGS
 
 SPOT = {"key": "aws-node-termination-handler/spot-itn", "effect": "NoSchedule"}
 GOING = Signal(Source.NODE_TAINT, "has the taint aws-node-termination-handler/spot-itn", 120)
@@ -22,6 +22,7 @@ NEW = {
     "kubeletVersion": "v1.37.2",
     "containerRuntimeVersion": "containerd://2.4.2",
     "operatingSystem": "linux",
+    "architecture": "amd64",
 }
 
 
@@ -44,7 +45,7 @@ def node(
     return {
         "metadata": {"name": name, "uid": name, "resourceVersion": "1", "labels": {"a": "b"}},
         "spec": {"podCIDR": "10.0.0.0/24", "taints": list(taints), **spec},
-        "status": {"images": [], "nodeInfo": {"architecture": "amd64", **(info or NEW)}},
+        "status": {"images": [], "nodeInfo": {"machineID": "1", **(info or NEW)}},
     }
 
 
@@ -124,10 +125,41 @@ class TestImageVolumes:
 
     def test_nodes_that_cant_be_read_any_more_are_forgotten(self, store: Store) -> None:
         store.put("Node", node())
-        assert store.why_no_image_volumes() == ""
+        assert store.settings(SETTINGS).why_copied == ""
 
         store.lose("Node")
-        assert store.why_no_image_volumes() == "the controller may not list nodes"
+        assert store.settings(SETTINGS).why_copied == "the controller may not list nodes"
+
+
+ARM = {**NEW, "architecture": "arm64"}
+
+
+class TestArchitectures:
+    def test_are_those_of_all_nodes_that_there_are_and_were(self, store: Store) -> None:
+        store.put("Node", node("other", info=ARM))
+        store.remove("Node", node("other", info=ARM))
+        store.replace("Node", [node()], "2")
+
+        assert store.settings(SETTINGS).architectures == {"amd64", "arm64"}
+
+    def test_are_unknown_if_nodes_cant_be_read_any_more(self, store: Store) -> None:
+        assert store.settings(SETTINGS).architectures == {"amd64"}
+
+        store.lose("Node")
+
+        assert store.settings(SETTINGS).architectures == set()
+
+    def test_concern_all_jobs_when_there_is_another(self, store: Store) -> None:
+        assert store.put("Node", node()) == set()
+        assert store.put("Node", node("other", info=ARM)) == {KEY, OTHER}
+        assert store.put("Node", node("third", info=ARM)) == set()
+
+    def test_are_unknown_while_no_node_has_reported(self) -> None:
+        nodes = Nodes()
+
+        nodes.replace([node(info={"architecture": ""})])
+
+        assert nodes.architectures == set()
 
 
 def test_nothing_else_of_a_node_is_kept() -> None:
@@ -143,9 +175,9 @@ KEY, OTHER = (JobKey("TrainingJob", "ml", name) for name in ("elastic", "other")
 
 @pytest.fixture
 def store() -> Store:
-    """A job with a pod on node-1, and one with a pod elsewhere."""
+    """A job with a pod on node-1, which is not known yet, and one with a pod elsewhere."""
     made = Store(["TrainingJob"], clock=lambda: NOON)
-    made.replace("Node", [], "1")
+    made.replace("Node", [node("node-0")], "1")
     for job, where in (("elastic", "node-1"), ("other", "node-2")):
         owner = {"kind": "TrainingJob", "name": job, "uid": job, "controller": True}
         metadata = {"namespace": "ml", "name": f"{job}-worker-0", "uid": f"pod-of-{job}", "resourceVersion": "3"}
