@@ -173,6 +173,7 @@ def _ours(cluster: Ground, folder: Path, proxy: ApiProxy) -> Iterator[_Contender
         cluster,
         folder,
         urls=[proxy.open(name)],
+        sees_nodes=True,
         environment={"MPIRT_RUNTIME_IMAGE": cluster.image("runtime"), "MPIRT_RUNTIME_VOLUME": _volume()},
     )
     try:
@@ -184,7 +185,7 @@ def _ours(cluster: Ground, folder: Path, proxy: ApiProxy) -> Iterator[_Contender
 
 
 def _volume() -> str:
-    """What the controller would choose if it could list nodes, and there were no played one."""
+    """What the controller would choose if there were no played node."""
     return "image" if parse_version(kube.versions()["kubernetes"]) >= _MOUNTS_IMAGES else "copy"
 
 
