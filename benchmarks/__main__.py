@@ -14,12 +14,13 @@ from benchmarks.frame import Unmeasured
 from benchmarks.outages import outages
 from benchmarks.ranks import ranks
 from benchmarks.scale import scale
+from benchmarks.ssh import ssh
 from testbed.kube.errors import ClusterError
 
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"]},
-    commands=[fleet, deaths, outages, elastic, controller, ranks, scale],
+    commands=[fleet, deaths, outages, elastic, controller, ranks, scale, ssh],
 )
 def cli() -> None:
     """
@@ -40,6 +41,7 @@ def cli() -> None:
       python -m benchmarks controller --beside mpi-operator
       python -m benchmarks ranks                    how fast ranks are that share a node
       python -m benchmarks scale --workers 1000     what a job of thousands of workers costs
+      python -m benchmarks ssh                      sessions beside those of ssh
     """
 
 
