@@ -20,7 +20,7 @@ from mpirt.errors import SpecError
 _LONGEST_WRITE = 5.0
 # The share of the time from the leader's deadline until another replica may take the lease. The rest is slack.
 _SHARE_OF_A_WRITE = 5 / 6
-# How much longer than the others the holder waits: it loses nothing by that, since it repeats a failed renewal soon.
+# How much longer than the others the holder waits. It loses nothing by that: it repeats a failed renewal soon.
 _HOLDER_WAITS = 1.5
 
 

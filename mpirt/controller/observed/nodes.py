@@ -1,5 +1,6 @@
 """
-What the objects of nodes show: which are about to go, which can't mount an image as a volume, and the architectures.
+What the objects of nodes show: which are about to go, which can't mount an image as a volume, what processors they
+have.
 
 Owns: the table of signals by which clouds, autoscalers and people announce that a node goes, the versions that
 mount images, reading a node, and both kept up to date by the nodes' names. Nothing is kept of other nodes. No
