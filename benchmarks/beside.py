@@ -96,7 +96,7 @@ class _Contender:
         return restarts.seconds(self.side.namespace, name, _IMAGE, self.worker, self.begins)
 
 
-def measure(runs: int, kills: int, jobs: int, workers: int) -> list[Row]:
+def measure(runs: int, kills: int, jobs: int, workers: int, volume: str) -> list[Row]:
     """All rows of the table."""
     with fresh_ground() as (cluster, folder), ExitStack() as stack:
         if not cluster.is_ours:
@@ -107,7 +107,7 @@ def measure(runs: int, kills: int, jobs: int, workers: int) -> list[Row]:
         stack.callback(proxy.stop)
         stack.enter_context(_played_node(cluster, folder))
         with step(OURS):
-            ours = stack.enter_context(_ours(cluster, folder, proxy))
+            ours = stack.enter_context(_ours(cluster, folder, proxy, volume))
         with _theirs(cluster, folder, proxy, _UNLIMITED) as theirs:
             rows = [*_small(ours, theirs, runs), *_restarted(ours, theirs, kills)]
             fast = _many(theirs.side, jobs, workers)
@@ -166,7 +166,7 @@ def _theirs(cluster: Ground, folder: Path, proxy: ApiProxy, options: Sequence[st
 
 
 @contextmanager
-def _ours(cluster: Ground, folder: Path, proxy: ApiProxy) -> Iterator[_Contender]:
+def _ours(cluster: Ground, folder: Path, proxy: ApiProxy, volume: str) -> Iterator[_Contender]:
     [name] = controllers.names(1)
     installed = controllers.install(
         Plane(controlplane.SITE, kube.binaries()),
@@ -174,7 +174,7 @@ def _ours(cluster: Ground, folder: Path, proxy: ApiProxy) -> Iterator[_Contender
         folder,
         urls=[proxy.open(name)],
         sees_nodes=True,
-        environment={"MPIRT_RUNTIME_IMAGE": cluster.image("runtime"), "MPIRT_RUNTIME_VOLUME": _volume()},
+        environment={"MPIRT_RUNTIME_IMAGE": cluster.image("runtime"), "MPIRT_RUNTIME_VOLUME": volume},
     )
     try:
         [replica] = installed.replicas
@@ -184,7 +184,7 @@ def _ours(cluster: Ground, folder: Path, proxy: ApiProxy) -> Iterator[_Contender
         installed.remove()
 
 
-def _volume() -> str:
+def usual_volume() -> str:
     """What the controller would choose if there were no played node."""
     return "image" if parse_version(kube.versions()["kubernetes"]) >= _MOUNTS_IMAGES else "copy"
 

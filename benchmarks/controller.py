@@ -42,8 +42,12 @@ _BOUNDS_OF_JOBS = {f"create_{_JOBS}_s": 180, "rss_mb": 250, "idle_cpu_percent": 
                  help="Pairs of small jobs, with --beside."),
     click.option("--kills", type=click.IntRange(0), default=3, show_default=True,
                  help="Pairs of jobs of which a rank is killed, with --beside."),
+    click.option("--runtime-volume", "volume", type=click.Choice(["image", "copy"]),
+                 help="How launchers get the runtime, with --beside.  [default: by the cluster's version]"),
 )  # fmt: skip
-def controller(*, jobs: int | None, workers: int | None, other: str | None, runs: int, kills: int) -> Report:
+def controller(
+    *, jobs: int | None, workers: int | None, other: str | None, runs: int, kills: int, volume: str | None
+) -> Report:
     """
     Many jobs at once on a control plane without nodes: time, writes, CPU, memory, a restart. Needs no root.
 
@@ -52,10 +56,10 @@ def controller(*, jobs: int | None, workers: int | None, other: str | None, runs
     """
     if other:
         jobs, workers = jobs or beside.JOBS, workers or beside.WORKERS
-        notes = [f"{runs} pairs of small jobs; {jobs} jobs of {workers} workers"]
-        return compared(
-            beside.measure(runs, kills, jobs, workers), ours=beside.OURS, theirs=beside.THEIRS, notes=notes
-        )
+        volume = volume or beside.usual_volume()
+        notes = [f"{runs} pairs of small jobs; {jobs} jobs of {workers} workers; --runtime-volume={volume}"]
+        rows = beside.measure(runs, kills, jobs, workers, volume)
+        return compared(rows, ours=beside.OURS, theirs=beside.THEIRS, notes=notes)
     jobs, workers = jobs or _JOBS, workers or 1
     names = [f"node-{number}" for number in range(1 + jobs * (workers + 1) // _PODS_OF_A_NODE)]
     with tempfile.TemporaryDirectory(prefix="mpirt-benchmark-") as name:
