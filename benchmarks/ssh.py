@@ -1,8 +1,8 @@
 """
 Many sessions at once into one worker, beside ssh, which mpi-operator's launchers use.
 
-Owns: what is run on either side. Clients run on this machine. Of a worker, its cgroup's figures are read before
-and with all sessions: so what a session costs there is known for both sides in the same way.
+Owns: what is run on either side. Clients run on this machine, as in a launcher. What a worker spends is not
+measured.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import click
 
 from benchmarks.agents import agent, switchboard_folder
-from benchmarks.frame import Report, Row, Unmeasured, command, compared, in_turn
+from benchmarks.frame import Report, Row, command, compared, in_turn
 from benchmarks.place import ACCESS, environment, fresh_namespace, plain_environment
 from benchmarks.programs import cpu_seconds, crowd, pss_bytes
 from testbed.ground import Namespace
@@ -38,30 +37,25 @@ _CLIENT = (
     "ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
     "-o", "LogLevel=ERROR",
 )  # fmt: skip
-# A page of a program that several run is not counted for each.
-_FIGURES = "grep '^anon ' /sys/fs/cgroup/memory.stat; grep '^usage_usec ' /sys/fs/cgroup/cpu.stat"
 _WHAT = {
     "launch": "until the last is up, s",
-    "clients_cpu": "clients: CPU until all are up, s",
-    "clients_memory": "clients: memory of all, MB",
-    "worker_cpu": "worker: CPU until all are up, s",
-    "worker_memory": "worker: memory of all, MB",
+    "cpu": "CPU of all clients until then, s",
+    "memory": "memory of all clients, MB",
 }
 
 
 @command(
-    click.option("--sessions", type=click.IntRange(1), default=64, show_default=True, help="Held at once."),
+    click.option("--sessions", type=click.IntRange(1), default=64, show_default=True, help="Held by each."),
     click.option("--rounds", type=click.IntRange(1), default=5, show_default=True, help="Pairs of such crowds."),
     ACCESS,
 )  # fmt: skip
 def ssh(*, sessions: int, rounds: int, access: str) -> Report:
-    """Sessions at once into one worker: mpirt-rsh beside ssh, clients and worker. Needs an ssh client."""
+    """Sessions at once into one worker: the launcher's half of mpirt-rsh beside ssh. Needs an ssh client."""
     with fresh_namespace() as namespace:
         with step("a worker with sshd"):
             [pod] = jobworkers.start(namespace, 1, _IMAGE)
-        worker = _Worker(namespace, pod)
-        with environment(access, namespace, pod) as env, worker.admitting() as client:
-            ours, theirs = partial(_ours, worker, env, sessions), partial(_theirs, worker, client, sessions)
+        with environment(access, namespace, pod) as env, _admitting(namespace, pod) as client:
+            ours, theirs = partial(_ours, pod, env, sessions), partial(_theirs, client, sessions)
             with step(f"{rounds} times {sessions} sessions of each"):
                 pair = in_turn(rounds, ours, theirs, warm_up=True)
     rows = [
@@ -71,61 +65,36 @@ def ssh(*, sessions: int, rounds: int, access: str) -> Report:
     return compared(rows, ours="mpirt", theirs="ssh", notes=[f"{rounds} rounds; access as {access}"])
 
 
-@dataclass(frozen=True, slots=True)
-class _Worker:
-    namespace: Namespace
-    pod: str
-
-    @contextmanager
-    def admitting(self) -> Iterator[Sequence[str]]:
-        """The words of a client that it lets in, once it does."""
-        key = self.namespace.folder / "key"
-        run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
-        public = Path(f"{key}.pub").read_text()
-        self._execute(_SERVE)
-        self._execute(f"echo '{public.strip()}' > /root/.ssh/authorized_keys")
-        address = self.namespace.kubectl.get("pod", self.pod)["status"]["podIP"]
-        client = (*_CLIENT, "-i", str(key), f"root@{address}")
-        until(lambda: run(*client, "true", check=False).returncode == 0, within=_WITHIN, what=f"ssh to {address}")
-        yield client
-
-    def figures(self) -> tuple[float, float]:
-        """Seconds of CPU time so far, and megabytes of memory, of all that runs in it."""
-        found = dict(line.split() for line in self._execute(_FIGURES).splitlines())
-        try:
-            return int(found["usage_usec"]) / 1e6, int(found["anon"]) / 1e6
-        except KeyError as error:
-            raise Unmeasured(f"the worker's cgroup has no {error}") from error
-
-    def _execute(self, line: str) -> str:
-        return self.namespace.kubectl.execute(self.pod, "sh", "-c", line)
+@contextmanager
+def _admitting(namespace: Namespace, pod: str) -> Iterator[Sequence[str]]:
+    """The words of a client that the pod lets in, once it does."""
+    key = namespace.folder / "key"
+    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
+    public = Path(f"{key}.pub").read_text().strip()
+    namespace.kubectl.execute(pod, "sh", "-c", f"{_SERVE} && echo '{public}' > /root/.ssh/authorized_keys")
+    address = namespace.kubectl.get("pod", pod)["status"]["podIP"]
+    client = (*_CLIENT, "-i", str(key), f"root@{address}")
+    until(lambda: run(*client, "true", check=False).returncode == 0, within=_WITHIN, what=f"ssh to {address}")
+    yield client
 
 
-def _ours(worker: _Worker, env: Mapping[str, str], count: int) -> dict[str, float]:
+def _ours(pod: str, env: Mapping[str, str], count: int) -> dict[str, float]:
     """The agents and the switchboard that the first of them starts."""
     with switchboard_folder() as board:
-        env, argv = {**env, SWITCHBOARD: str(board)}, agent(worker.pod, _HOLD)
-        return _held(worker, argv, env, count, lambda: [pid_of(board)])
+        return _held(agent(pod, _HOLD), {**env, SWITCHBOARD: str(board)}, count, lambda: [pid_of(board)])
 
 
-def _theirs(worker: _Worker, client: Sequence[str], count: int) -> dict[str, float]:
-    return _held(worker, [*client, _HOLD], plain_environment(), count, list)
+def _theirs(client: Sequence[str], count: int) -> dict[str, float]:
+    return _held([*client, _HOLD], plain_environment(), count, list)
 
 
 def _held(
-    worker: _Worker, argv: Sequence[str], env: Mapping[str, str], count: int, others: Callable[[], list[int]]
+    argv: Sequence[str], env: Mapping[str, str], count: int, others: Callable[[], list[int]]
 ) -> dict[str, float]:
     """So many of these programs, and what they have started beside them."""
-    worker_cpu, worker_memory = worker.figures()
     with crowd([argv] * count, env=env, sign=_UP) as held:
         pids = others()
         cpu = held.cpu_seconds + sum(map(cpu_seconds, pids))
         time.sleep(_SETTLED_AFTER)
-        worker_cpu_now, worker_memory_now = worker.figures()
-        return {
-            "launch": held.up_seconds,
-            "clients_cpu": cpu,
-            "clients_memory": (held.pss_bytes() + sum(map(pss_bytes, pids))) / 1e6,
-            "worker_cpu": worker_cpu_now - worker_cpu,
-            "worker_memory": worker_memory_now - worker_memory,
-        }
+        memory = held.pss_bytes() + sum(map(pss_bytes, pids))
+        return {"launch": held.up_seconds, "cpu": cpu, "memory": memory / 1e6}
