@@ -1,0 +1,56 @@
+"""The keepers of a job's ConfigMap are those that the cluster's nodes can run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from testbed.ground import Ground
+from testbed.plane import nodes
+from testbed.plane.plane import Plane
+from tests.api import controllers
+from tests.api.controllers import Controller, job_name
+from tests.support import trainings
+from tests.support.trainings import Training
+
+NODE = "another-processor"
+
+
+@pytest.fixture
+def job(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
+    """A running job of a controller that may list nodes."""
+    with controllers.passing(plane, cluster, tmp_path_factory.mktemp("seeing"), sees_nodes=True) as installed:
+        yield started(installed)
+
+
+@pytest.fixture
+def another_processor(cluster: Ground) -> Iterator[None]:
+    """A node that reports one."""
+    nodes.add(cluster.kubectl, [NODE], alone=True)
+    report = json.dumps({"status": {"nodeInfo": {"architecture": "arm64"}}})
+    cluster.kubectl("patch", "node", NODE, "--subresource=status", f"--patch={report}")
+    yield
+    nodes.remove(cluster.kubectl, NODE)
+
+
+def started(controller: Controller) -> Training:
+    made = trainings.submit(controller.namespace, job_name("keepers"), replicas=1)
+    made.wait_for("Running")
+    return made
+
+
+def keepers(job: Training) -> set[str]:
+    found = job.namespace.kubectl.get("configmap", f"{job.name}-config").get("binaryData", {})
+    return {name.rpartition("-")[2] for name in found}
+
+
+def test_a_running_job_gets_one_more_with_the_first_node_of_another_architecture(
+    job: Training, request: pytest.FixtureRequest
+) -> None:
+    assert keepers(job) == {"amd64"}
+
+    request.getfixturevalue("another_processor")
+
+    job.wait(lambda: keepers(job) == {"amd64", "arm64"}, "the other keeper")
