@@ -14,11 +14,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from mpirt import keeper
 from mpirt.controller.model.reading import Body, rows, shortened, table, text
 from mpirt.controller.model.roster import Source
 from mpirt.controller.model.spec import NODES_UNKNOWN
 
 _Known = TypeVar("_Known")
+
+_ARCHITECTURES = frozenset(keeper.ARCHITECTURES)
 
 # The default: as long as AWS announces the end of a spot node.
 NOTICE = 120
@@ -116,7 +119,7 @@ class Nodes:
         why = why_no_image_volumes(body)
         _set(self._without_image_volumes, name, why or None)
         self._has_image_volumes |= why == ""
-        self.architectures |= {text(table(body, "status", "nodeInfo"), "architecture")} - {""}
+        self.architectures |= {text(table(body, "status", "nodeInfo"), "architecture")} & _ARCHITECTURES
         if self._signals.get(name) == signal:
             return set()
         _set(self._signals, name, signal)

@@ -154,10 +154,11 @@ class TestArchitectures:
         assert store.put("Node", node("other", info=ARM)) == {KEY, OTHER}
         assert store.put("Node", node("third", info=ARM)) == set()
 
-    def test_are_unknown_while_no_node_has_reported(self) -> None:
+    @pytest.mark.parametrize("reported", ["", "loong64"])
+    def test_are_unknown_while_no_node_has_reported_one_with_a_keeper(self, reported: str) -> None:
         nodes = Nodes()
 
-        nodes.replace([node(info={"architecture": ""})])
+        nodes.replace([node(info={"architecture": reported})])
 
         assert nodes.architectures == set()
 
