@@ -56,6 +56,8 @@ All writes of an undisturbed job's life, in their order. The lease is no matter 
 first, and goes on with its changes in the next turn.
 """
 
+_RIGHTS = ("POST roles", "POST rolebindings")
+
 RUNNING = LIFE.index("PATCH mpijobs/status Running")
 ENDED = LIFE.index("PATCH mpijobs/status Succeeded")
 
@@ -72,10 +74,15 @@ def words(write: Write) -> str:
     return f"{write} {holding}{', its workers gone' if is_empty else ''}"
 
 
-def in_order(life: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The changes of a life and its reports (events and status), each in their order: how they mix is free."""
-    writes = list(life)
-    return [write for write in writes if not is_report(write)], list(filter(is_report, writes))
+def in_order(life: Sequence[str]) -> tuple[list[str], list[str]]:
+    """
+    The changes of a life and its reports (events and status), each in their order: how they mix is free.
+
+    So is when the launcher gets its rights, here after all else: a plan that was cut before the launcher Job may
+    find the workers there when it goes on.
+    """
+    changes = [write for write in life if not is_report(write)]
+    return sorted(changes, key=lambda write: write in _RIGHTS), list(filter(is_report, life))
 
 
 def is_report(write: str) -> bool:
