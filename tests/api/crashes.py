@@ -56,6 +56,7 @@ All writes of an undisturbed job's life, in their order. The lease is no matter 
 first, and goes on with its changes in the next turn.
 """
 
+_LAUNCHER = "POST jobs"
 _RIGHTS = ("POST roles", "POST rolebindings")
 
 RUNNING = LIFE.index("PATCH mpijobs/status Running")
@@ -78,11 +79,15 @@ def in_order(life: Sequence[str]) -> tuple[list[str], list[str]]:
     """
     The changes of a life and its reports (events and status), each in their order: how they mix is free.
 
-    So is when the launcher gets its rights, here after all else: a plan that was cut before the launcher Job may
+    So is whether the launcher or its rights come first, here the launcher: a plan that was cut before its Job may
     find the workers there when it goes on.
     """
     changes = [write for write in life if not is_report(write)]
-    return sorted(changes, key=lambda write: write in _RIGHTS), list(filter(is_report, life))
+    first_right = next((place for place, write in enumerate(changes) if write in _RIGHTS), len(changes))
+    if _LAUNCHER in changes[first_right:]:
+        changes.remove(_LAUNCHER)
+        changes.insert(first_right, _LAUNCHER)
+    return changes, list(filter(is_report, life))
 
 
 def is_report(write: str) -> bool:
