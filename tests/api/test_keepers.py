@@ -11,7 +11,7 @@ from testbed.ground import Ground
 from testbed.plane import nodes
 from testbed.plane.plane import Plane
 from tests.api import controllers
-from tests.api.controllers import Controller, job_name
+from tests.api.controllers import job_name
 from tests.support import trainings
 from tests.support.trainings import Training
 
@@ -22,7 +22,9 @@ NODE = "another-processor"
 def job(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
     """A running job of a controller that may list nodes."""
     with controllers.passing(plane, cluster, tmp_path_factory.mktemp("seeing"), sees_nodes=True) as installed:
-        yield started(installed)
+        made = trainings.submit(installed.namespace, job_name("keepers"), replicas=1)
+        made.wait_for("Running")
+        yield made
 
 
 @pytest.fixture
@@ -33,12 +35,6 @@ def another_processor(cluster: Ground) -> Iterator[None]:
     cluster.kubectl("patch", "node", NODE, "--subresource=status", f"--patch={report}")
     yield
     nodes.remove(cluster.kubectl, NODE)
-
-
-def started(controller: Controller) -> Training:
-    made = trainings.submit(controller.namespace, job_name("keepers"), replicas=1)
-    made.wait_for("Running")
-    return made
 
 
 def keepers(job: Training) -> set[str]:
