@@ -13,7 +13,7 @@ from __future__ import annotations
 import resource
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +22,12 @@ from typing import Any
 
 import click
 
+from benchmarks import held
 from benchmarks.agents import agent, discover, switchboard_folder
 from benchmarks.frame import Report, Row, Unmeasured, command, compared, in_turn
 from benchmarks.place import ACCESS, environment, fresh_namespace, plain_environment
 from benchmarks.plot import Panel, svg
-from benchmarks.programs import MIB, Cost, cpu_seconds, crowd, pss_bytes, run
+from benchmarks.programs import MIB, Cost, cpu_seconds, crowd, run
 from testbed.ground import Namespace
 from testbed.kube.progress import step
 from testbed.kube.shell import output
@@ -55,8 +56,6 @@ _WORKERS = 3
 _SELECTOR = ("--selector", "training.kubeflow.org/job-name=job")
 _NAMES = 'jsonpath={range .items[*]}{.metadata.name}{"\\n"}{end}'
 
-_UP = "up"
-_HOLD = f"echo {_UP}; exec sleep 600"
 _WATCHED_WITHIN = 60.0
 _SETTLED_AFTER = 5.0
 _SETTLED_WITHIN = 180.0
@@ -126,27 +125,6 @@ def fleet(
     return compared(rows, ours=_OURS, theirs=_THEIRS, notes=notes, bounds=_BOUNDS)
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """So many sessions, held at once by one side."""
-
-    up_seconds: float
-    cpu_seconds: float
-    megabytes: float
-    messages: Sequence[str] = ()
-
-
-def _held_by_agents(
-    argvs: Sequence[Sequence[str]], env: Mapping[str, str], board: Path, settled: Callable[[int], None]
-) -> _Held:
-    """The agents and the switchboard, until all are up and settled."""
-    with crowd(argvs, env={**env, SWITCHBOARD: str(board)}, sign=_UP) as held:
-        pid = pid_of(board)
-        cpu = held.cpu_seconds + cpu_seconds(pid)
-        settled(pid)
-        return _Held(held.up_seconds, cpu, (held.pss_bytes() + pss_bytes(pid)) / 1e6, held.messages())
-
-
 @contextmanager
 def _contest(access: str) -> Iterator[_Contest]:
     with fresh_namespace() as namespace:
@@ -169,28 +147,8 @@ class _Contest:
         return f"{output(*discover('--version')).strip()} against kubectl: {kubectl}"
 
     def held(self, count: int, rounds: int) -> list[Row]:
-        """So many sessions at once, ours with a switchboard that has not been started yet."""
-
-        def ours() -> _Held:
-            with switchboard_folder() as board:
-                argvs = [agent(self.pod, _HOLD)] * count
-                return _held_by_agents(argvs, self.env, board, lambda _: time.sleep(_SETTLED_AFTER))
-
-        def theirs() -> _Held:
-            with crowd([self._exec(_HOLD)] * count, env=self.env, sign=_UP) as programs:
-                time.sleep(_SETTLED_AFTER)
-                return _Held(programs.up_seconds, programs.cpu_seconds, programs.pss_bytes() / 1e6)
-
-        with step(f"{rounds} times {count} held sessions of each"):
-            pair = in_turn(rounds, ours, theirs)
-        launch = ([each.up_seconds for each in side] for side in pair)
-        memory = ([each.megabytes for each in side] for side in pair)
-        cpu = ([each.cpu_seconds for each in side] for side in pair)
-        return [
-            Row(f"launch_ratio_{count}", f"{count}: until the last is up, s", *launch),
-            Row(f"memory_ratio_{count}", f"{count}: memory of all, MB", *memory),
-            Row(f"cpu_ratio_{count}", f"{count}: CPU until all are up, s", *cpu),
-        ]
+        """So many sessions at once."""
+        return held.beside(self.pod, self._exec(held.HOLD), self.env, count, rounds)
 
     def short(self, runs: int) -> list[Row]:
         """`true`, one after the other, with a switchboard that runs."""
@@ -257,7 +215,7 @@ class _Contest:
 
         with switchboard_folder() as board:
             env = {**self.env, SWITCHBOARD: str(board)}
-            with crowd([agent(self.pod, _HOLD)], env=env, sign=_UP):
+            with crowd([agent(self.pod, held.HOLD)], env=env, sign=held.UP):
                 until(is_watched, within=_WATCHED_WITHIN, what="a switchboard that watches the job's pods")
                 found = measured("discover", "3 hosts through a switchboard", str(board))
         return [*found, *measured("discover_alone", "3 hosts without a switchboard", "off")]
@@ -296,14 +254,14 @@ def _alone(count: int, idle_seconds: float) -> tuple[list[Row], list[str]]:
 
             env = {**plain_environment(), "KUBECONFIG": str(server.kubeconfig)}
             argvs = [agent(f"fleet-worker-{number}", "hold") for number in range(count)]
-            held = _held_by_agents(argvs, env, board, settled)
-            errors = [*server.stats()["complaints"], *held.messages]
+            found = held.by_agents(argvs, env, board, settled)
+            errors = [*server.stats()["complaints"], *found.messages]
         log = board / "log"
         errors += log.read_text(errors="replace").splitlines() if log.exists() else []
     values: dict[str, tuple[str, float]] = {
-        f"up_{count}_s": ("until the last is up, s", held.up_seconds),
-        f"memory_{count}_mb": ("memory of all, MB", held.megabytes),
-        f"cpu_{count}_s": ("CPU until all are up, s", held.cpu_seconds),
+        f"up_{count}_s": ("until the last is up, s", found.up_seconds),
+        f"memory_{count}_mb": ("memory of all, MB", found.megabytes),
+        f"cpu_{count}_s": ("CPU until all are up, s", found.cpu_seconds),
         f"idle_{count}_percent": ("CPU when idle, %", stats["idle"]),
         f"watches_{count}": ("watches", stats["watches"]),
         f"errors_{count}": ("errors", len(errors)),

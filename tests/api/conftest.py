@@ -63,8 +63,15 @@ def alone(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="module")
+def seeing(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
+    """A controller of a module's own that may list nodes."""
+    with controllers.passing(plane, cluster, tmp_path_factory.mktemp("seeing"), sees_nodes=True) as installed:
+        yield installed
+
+
+@pytest.fixture(scope="module")
 def bed(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
-    """The same for a controller that speaks through a proxy."""
+    """A controller that speaks through a proxy."""
     with beds(plane, cluster, tmp_path_factory.mktemp("bed"), 1, replicas=1) as [made]:
         yield made
 

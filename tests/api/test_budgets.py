@@ -5,13 +5,10 @@ Jobs whose workers leave cordoned nodes: evictions are refused only while the co
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
-from testbed.ground import Ground, Namespace
-from testbed.plane.plane import Plane
-from tests.api import controllers
+from testbed.ground import Namespace
 from tests.api.controllers import Controller, job_name
 from tests.promises import promise
 from tests.support import trainings
@@ -19,13 +16,6 @@ from tests.support.trainings import Training
 
 LEAVES = {"mpirt.dev/leave-cordoned-nodes": "true"}
 NOTICE = "the controller may not list nodes, so evictions are not refused"
-
-
-@pytest.fixture(scope="module")
-def seeing(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
-    """A controller that may list nodes."""
-    with controllers.passing(plane, cluster, tmp_path_factory.mktemp("seeing"), sees_nodes=True) as installed:
-        yield installed
 
 
 @pytest.fixture

@@ -9,9 +9,7 @@ import pytest
 
 from testbed.ground import Ground
 from testbed.plane import nodes
-from testbed.plane.plane import Plane
-from tests.api import controllers
-from tests.api.controllers import job_name
+from tests.api.controllers import Controller, job_name
 from tests.support import trainings
 from tests.support.trainings import Training
 
@@ -19,12 +17,11 @@ NODE = "another-processor"
 
 
 @pytest.fixture
-def job(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
+def job(seeing: Controller) -> Training:
     """A running job of a controller that may list nodes."""
-    with controllers.passing(plane, cluster, tmp_path_factory.mktemp("seeing"), sees_nodes=True) as installed:
-        made = trainings.submit(installed.namespace, job_name("keepers"), replicas=1)
-        made.wait_for("Running")
-        yield made
+    made = trainings.submit(seeing.namespace, job_name("keepers"), replicas=1)
+    made.wait_for("Running")
+    return made
 
 
 @pytest.fixture
