@@ -15,7 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from mpirt.backoff import Backoff
-from mpirt.errors import ConfigError, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
+from mpirt.errors import ConfigError, ExitCode, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
 from mpirt.kubeapi.access.credentials import PluginFailed
 from mpirt.kubeapi.request.answers import ApiError, Forbidden, ProtocolRefused, TimedOut
 from mpirt.kubeapi.request.channels import V4, V5, ExitedWith, Failed, Status
@@ -30,6 +30,8 @@ _FIRST_DELAY = 0.25
 _LONGEST_DELAY = 5.0
 # For a container that is about to be started, as far as it is known.
 _EARLY_SECONDS = 3.0
+TOO_EARLY = (ExitCode.NO_POD, ExitCode.REFUSED, ExitCode.UNREACHABLE)
+"""How commands end where the container, the right to enter it, or the way to its node may be there soon."""
 # For a pod that is being replaced, a Role that does not name a new worker yet, a user who is about to log in. A
 # mistyped name or a wrong Role should not take longer.
 BRIEFLY_SECONDS = 5.0
@@ -179,7 +181,7 @@ class Attempts:
     The attempts to start one command.
 
     `limit` is how many there may be, 0 for as many as fit into the time; `protocol` is the first one's. With
-    `is_early`, the pod is on its way: that is waited for briefly, without longer and longer delays.
+    `is_early`, the pod is on its way: it is tried briefly, without longer and longer delays.
     """
 
     def __init__(
@@ -220,7 +222,7 @@ class Attempts:
         self._chose = self._chose or chooses
         pause = self._backoff.next(asked_delay(error))
         at = now if chooses else now + pause
-        is_too_early = self._is_early and row.next is Next.WAIT and at >= self._since + _EARLY_SECONDS
+        is_too_early = self._is_early and at >= self._since + _EARLY_SECONDS
         if at >= self._end or self._made == self._limit or is_too_early:
             return GiveUp(self._gave_up(error, row, now))
         self._awaited_since = at

@@ -26,6 +26,7 @@ from mpirt.rsh.pod.lookup import find_pod
 from mpirt.rsh.session import events
 from mpirt.rsh.session.held import SIGNALLED
 from mpirt.rsh.session.machine import State
+from mpirt.rsh.session.retry import TOO_EARLY
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.session.task import WATCH_AFTER, Resumption
 from mpirt.rsh.switchboard.agentlink import AgentLink
@@ -358,9 +359,10 @@ class Call:
     def waits_again(self, code: int) -> bool:
         """Whether it came too early to a pod that was on its way, and waits until that is Ready."""
         running, wish = self._running, self._wish
-        if not self._is_early or code != ExitCode.NO_POD or running is None or wish is None:
+        if not self._is_early or code not in TOO_EARLY or self._agent.is_gone or running is None or wish is None:
             return False
         self._is_early, self._running = False, None
+        self._ledger.unseen(self, running.session.phase.pod)
         self._agent.serve(None)
         running.abandon()
         self._wait_until_ready(wish)

@@ -93,6 +93,13 @@ class Ledger:
             self._younger[pod] = identity
         self._write()
 
+    def unseen(self, who: object, pod: str) -> None:
+        """A command came too early: what it has seen of its pod is not the container that it will run in."""
+        identity = self._used.get(pod, {}).pop(who, None)
+        if identity is not None and not self._used[pod]:
+            self._first.pop(pod, None)
+            self._younger.pop(pod, None)
+
     def heard(self, who: object, pod: str, *, is_silent: bool) -> None:
         """
         The connection to a command's pod is lost, or there again.

@@ -11,6 +11,7 @@ begin when its node starts the pod; one that is too early waits again.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
@@ -22,8 +23,10 @@ from mpirt.rsh.watches.loop import FOR_EVER
 _SILENT_SECONDS = 5.0
 _LONGEST_PAUSE = 300.0
 _MOST_NAMED = 3
-# Each makes up to two dozen attempts in its three seconds.
-_MOST_EARLY = 16
+# Each makes up to two dozen attempts in the seconds that session/retry.py gives it.
+_MOST_EARLY, _EARLY_SECONDS = 16, 3.0
+# A Role may come later than its launcher, and an API server that has just begun knows none.
+_REFUSALS_PASS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,10 @@ class Awaited:
         # No command gives up before.
         self._first_end = FOR_EVER
         self._say_at, self._pause = FOR_EVER, _SILENT_SECONDS
+        # Since when pods may not be listed.
+        self._refused_since: float | None = None
+        # Until when each that was tried counts as one that waits.
+        self._tried: deque[float] = deque()
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -116,18 +123,30 @@ class Awaited:
     def _may_begin(self, waiter: Waiter, pod: Pod | None) -> bool:
         if pod is None:
             return not waiter.is_listed
-        may_try = waiter.try_early is not None and len(self._waiting) <= _MOST_EARLY
-        return pod.is_ready or (may_try and pod.may_be_entered_soon)
+        may_try = waiter.try_early is not None and pod.may_be_entered_soon
+        return pod.is_ready or (may_try and self._are_few())
+
+    def _are_few(self) -> bool:
+        now = self._clock()
+        while self._tried and self._tried[0] <= now:
+            self._tried.popleft()
+        return len(self._waiting) + len(self._tried) <= _MOST_EARLY
 
     def listed(self, there: Callable[[str], bool]) -> None:
         """All pods are known now; `there` says whether one exists."""
+        self._refused_since = None
         for name in tuple(self._by_pod):
             if not there(name):
                 self.hear(name, None)
 
-    def hear_nothing(self) -> None:
-        """Nothing can be known of pods: the commands may as well begin."""
+    def hear_refusal(self) -> bool:
+        """Pods may not be listed. Whether to ask again: if that does not pass, the commands may as well begin."""
+        now = self._clock()
+        self._refused_since = now if self._refused_since is None else self._refused_since
+        if now - self._refused_since < _REFUSALS_PASS:
+            return bool(self._waiting)
         self._due.update(dict.fromkeys(self._waiting))
+        return False
 
     def act(self) -> None:
         """Have those begin whose pod is Ready, and those give up whose time is over; say what is missing."""
@@ -149,6 +168,7 @@ class Awaited:
         if waiter.try_early is not None and pod is not None and not pod.is_ready:
             # It may come back.
             self._wanted -= 1
+            self._tried.append(now + _EARLY_SECONDS)
             waiter.try_early()
             return
         if not self._waiting and self._pause > _SILENT_SECONDS:
@@ -180,6 +200,6 @@ class Awaited:
         if self._is_silent():
             return "is not known to be Ready: the API server does not answer"
         if name not in self._known:
-            return "is not known to be Ready"
+            return f"is not known to be Ready{'' if self._refused_since is None else ': pods may not be listed'}"
         pod = self._known[name]
         return "does not exist" if pod is None else f"is not Ready: {pod.waits_for}"

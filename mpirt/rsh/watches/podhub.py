@@ -78,10 +78,10 @@ class PodHub:
         self.awaited.enter(waiter)
         if self._link is None:
             self._watch_all(self._selector or EVERYTHING)
-        elif self._is_refused:
-            self.awaited.hear_nothing()
-        elif self._synced:
+        elif self._synced or waiter.pod in self._facts:
             self.awaited.hear(waiter.pod, self._facts.get(waiter.pod))
+        elif self._is_refused:
+            self._bear_refusal()
 
     @property
     def _is_idle(self) -> bool:
@@ -178,7 +178,7 @@ class PodHub:
         self._stop_alone(pod)
         self._pods.pop(pod.name, None)
         self._rest()
-        if self._scout is pod and self._pods:
+        if self._scout is pod:
             self._send_another_scout()
 
     def _rest(self) -> None:
@@ -266,8 +266,7 @@ class PodHub:
                 missing = [pod for pod in self._pods.values() if pod.name not in news.names]
                 self._not_in_the_list(missing, news.asked)
             case NewsKind.OPEN:
-                self._silent = None
-                self._is_refused = False
+                self._silent, self._is_refused = None, False
                 for pod in self._without_own(events_of(news)):
                     if pod.name in self._facts:
                         self._stop_alone(pod)
@@ -276,9 +275,13 @@ class PodHub:
             case _:
                 self._synced, self._is_refused = False, True
                 self._facts.clear()
-                self.awaited.hear_nothing()
+                self._bear_refusal()
                 for pod in tuple(self._pods.values()):
                     self._watch_alone(pod)
+
+    def _bear_refusal(self) -> None:
+        if self.awaited.hear_refusal() and self._link is not None:
+            self._link.look(anew=True)
 
     def _without_own(self, news: list[events.Event]) -> Iterable[Followed]:
         """Tell it to all that have no watch of their own. Gives all pods."""
@@ -341,9 +344,6 @@ class PodHub:
 
     # Watches of their own
 
-    def _pace(self) -> float:
-        return self._alone / _POLLS_PER_SECOND
-
     def _watch_alone(self, pod: Followed, *, is_brief: bool = False) -> None:
         if pod.own is not None:
             pod.own_is_brief = pod.own_is_brief and is_brief
@@ -355,7 +355,7 @@ class PodHub:
             after = self._next_own - now
         watch = PodWatch(
             self._namespace, name=pod.name, now=now + after, jitter=self._jitter,
-            origin=self._dialer.endpoint.origin, slowest=self._pace,
+            origin=self._dialer.endpoint.origin, slowest=lambda: self._alone / _POLLS_PER_SECOND,
         )  # fmt: skip
         own = WatchLink(self._dialer, watch, clock=self._clock)
         pod.own, pod.own_is_brief = own, is_brief

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -250,6 +251,21 @@ class TestPodsThatAreAwaited:
         crowd.until(lambda: len(begun) == 2)
 
         assert (begun, len(apiserver.asked("list"))) == (["w-0", "w-1"], asked)
+
+    def test_are_heard_of_while_the_list_is_read(self, apiserver: ApiServer, begin: Begin) -> None:
+        """A page of a list has 250 pods."""
+        names = [f"n-{number:03}" for number in range(300)]
+        apiserver.world.put(*(pod(name, labels=JOB) for name in names))
+        crowd, begun = begin(selector=SELECTOR), list[str]()
+
+        def await_another() -> None:
+            assert not crowd.hub.knows(names[1]), "the list is complete"
+            crowd.hub.await_ready(waiter(names[1], begun))
+
+        crowd.hub.await_ready(replace(waiter(names[0], begun), begin=await_another))
+        crowd.until(lambda: begun)
+
+        assert begun == [names[1]]
 
     def test_are_watched_until_none_is_left(self, apiserver: ApiServer, begin: Begin) -> None:
         crowd = begin(selector=SELECTOR)

@@ -19,6 +19,7 @@ SETTINGS = {"MPIRT_WAIT": "60", "MPIRT_SELECTOR": "mpirt.dev/job=train"}
 
 
 NO_CONTAINER = Text(500, 'container not found ("worker")')
+NO_KUBELET = Text(500, "error dialing backend: remote error: tls: internal error")
 
 
 def worker(name: str = "w-0", *, phase: str = "Running", is_ready: bool = True, node: str = "") -> Pod:
@@ -74,11 +75,21 @@ class TestACommandBegins:
 
         assert ground.run("w-0", "echo out", env=SETTINGS) == Ended(0, b"out\n", "")
 
-    def test_without_waiting_if_pods_may_not_be_listed(self, ground: Ground) -> None:
-        ground.server.always("list", Status(403, "Forbidden", "no"))
-        ground.server.always("watch", Status(403, "Forbidden", "no"))
+    def test_when_its_pod_is_ready_if_its_role_comes_after_it(self, ground: Ground) -> None:
+        ground.server.world.delete("w-0")
+        for operation in ("list", "exec"):
+            ground.server.always(operation, Status(403, "Forbidden", "no"))
+        agent = ground.start("w-0", "echo out", env=listing(ground, "w-0"))
+        ground.server.wait_for("list", 2)
 
-        assert ground.run("w-0", "echo out", env=SETTINGS) == Ended(0, b"out\n", "")
+        for operation in ("list", "exec"):
+            ground.server.always(operation, Honest())
+        ground.server.wait_for("watch")
+        assert execs(ground) == 0
+        ground.server.world.put(worker())
+
+        ended = agent.wait()
+        assert (ended.code, ended.output, execs(ground)) == (0, b"out\n", 1)
 
     def test_without_waiting_if_no_list_has_a_pod_that_does_not_exist(self, ground: Ground) -> None:
         ground.server.world.put(worker())
@@ -99,9 +110,10 @@ class TestACommandOfAPodThatIsStarted:
         assert ground.run("w-0", "echo out", env=SETTINGS) == Ended(0, b"out\n", "")
         assert execs(ground) == 4
 
-    def test_waits_again_if_it_came_too_early(self, ground: Ground) -> None:
+    @pytest.mark.parametrize("answer", [NO_CONTAINER, NO_KUBELET], ids=["no container", "no way to its node"])
+    def test_waits_again_if_it_came_too_early(self, ground: Ground, answer: Text) -> None:
         ground.server.world.put(worker(phase="Pending", node="node-1"))
-        ground.server.always("exec", NO_CONTAINER)
+        ground.server.always("exec", answer)
         agent = ground.start("w-0", "read -r line; echo $line", stdin=subprocess.PIPE, env=SETTINGS)
         agent.feed(b"held\n")
         assert agent.process.stderr is not None

@@ -96,13 +96,26 @@ class TestACommandBegins:
 
         assert crowd.begun == ["mistyped"]
 
-    def test_if_nothing_can_be_known_of_pods(self, crowd: Crowd) -> None:
+    def test_if_pods_may_not_be_listed_and_that_does_not_pass(self, crowd: Crowd) -> None:
         crowd.enter("w-0", "w-1")
 
-        crowd.awaited.hear_nothing()
+        assert crowd.awaited.hear_refusal()
+        crowd.later(9.9)
+        assert (crowd.awaited.hear_refusal(), crowd.begun) == (True, [])
+        crowd.later(0.1)
+        assert not crowd.awaited.hear_refusal()
         crowd.awaited.act()
 
         assert crowd.begun == ["w-0", "w-1"]
+
+    def test_later_if_pods_could_be_listed_meanwhile(self, crowd: Crowd) -> None:
+        crowd.enter("w-0")
+        crowd.awaited.hear_refusal()
+        crowd.awaited.listed(lambda _: True)
+
+        crowd.later(10)
+
+        assert (crowd.awaited.hear_refusal(), crowd.begun) == (True, [])
 
     def test_not_if_its_pod_is_no_longer_ready_when_it_is_its_turn(self, crowd: Crowd) -> None:
         crowd.enter("w-0")
@@ -175,6 +188,17 @@ class TestACommandThatMayBeEarly:
 
         assert crowd.tried == []
 
+    def test_is_not_tried_beside_many_that_are(self, crowd: Crowd) -> None:
+        for number in range(20):
+            crowd.enter_early(f"w-{number}")
+            crowd.hear(f"w-{number}", STARTS)
+        assert crowd.tried == [f"w-{number}" for number in range(16)]
+
+        crowd.later(3)
+        crowd.hear("w-16", STARTS)
+
+        assert crowd.tried[16:] == ["w-16"]
+
     def test_is_not_tried_among_many(self, crowd: Crowd) -> None:
         crowd.enter_early(*(f"w-{number}" for number in range(17)))
 
@@ -222,6 +246,14 @@ class TestACommandGivesUp:
         assert crowd.failed == [
             "pod w-0 is not known to be Ready: the API server does not answer, after 4 s of waiting"
         ]
+
+    def test_if_pods_may_not_be_listed(self, crowd: Crowd) -> None:
+        crowd.enter("w-0", seconds=4)
+        crowd.awaited.hear_refusal()
+
+        crowd.later(4)
+
+        assert crowd.failed == ["pod w-0 is not known to be Ready: pods may not be listed, after 4 s of waiting"]
 
     def test_alone(self, crowd: Crowd) -> None:
         crowd.enter("w-0", seconds=2)

@@ -171,6 +171,22 @@ def test_a_launcher_that_begins_anew_after_a_loss_is_known_as_such(ledger: Ledge
     assert ledger.is_again
 
 
+@pytest.mark.parametrize("others", [[], ["b"]])
+def test_what_a_command_saw_that_came_too_early_is_not_its_container(
+    ledger: Ledger, file: Path, others: list[str]
+) -> None:
+    for who in ["a", *others]:
+        seen(who, "w-0", "crashed", is_younger=True)(ledger)
+    for who in ["a", "c", *others]:
+        ledger.unseen(who, "w-0")
+
+    for who in ["a", *others]:
+        seen(who, "w-0", "second", is_younger=True)(ledger)
+    ledger.settle()
+
+    assert told(file) == Account(again={"w-0": "second"}, is_settled=True)
+
+
 class TestTheFile:
     def test_keeps_the_lines_of_others(self, ledger: Ledger, file: Path) -> None:
         file.write_text("loss=0.3\n")

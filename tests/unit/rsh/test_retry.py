@@ -24,7 +24,7 @@ from mpirt.kubeapi.request.answers import (
 )
 from mpirt.kubeapi.request.channels import V4, V5, ExitedWith, Failed, Status, Succeeded
 from mpirt.rsh.protocol.entrance import NotAnswered, NotStarted
-from mpirt.rsh.session.retry import Again, Attempts, GiveUp, Next, advice, not_started
+from mpirt.rsh.session.retry import TOO_EARLY, Again, Attempts, GiveUp, Next, advice, not_started
 
 
 def answer(kind: type[ApiError], status: int, said: str = "", *, retry_after: float | None = None) -> ApiError:
@@ -276,10 +276,15 @@ class TestAnEarlyCommand:
         assert (set(pauses), len(pauses)) == ({0.25}, 11)
         assert isinstance(plan.error, NoPod)
 
-    def test_has_all_its_time_for_anything_else(self) -> None:
+    @pytest.mark.parametrize("error", [Unreachable("refused"), answer(Forbidden, 403)])
+    def test_waits_no_longer_for_the_way_to_it(self, error: MpirtError) -> None:
         early = Attempts(0.0, 60.0, limit=0, jitter=lambda: 1.0, is_early=True)
 
-        assert isinstance(early.failed(Unreachable("refused"), 50.0), Again)
+        assert isinstance(early.failed(error, 2.7), Again)
+        plan = early.failed(error, 2.8)
+
+        assert isinstance(plan, GiveUp)
+        assert plan.error.code in TOO_EARLY
 
 
 class TestProtocols:
