@@ -102,7 +102,9 @@ class Stream:
         self._response = response
         # The socket is an internal detail of urllib3; where it isn't found, a read ends only by its time-out.
         connection = getattr(response, "connection", None)
-        self._socket: socket.socket | None = getattr(connection, "sock", None)
+        found = getattr(connection, "sock", None)
+        # TLS within the TLS of a proxy is a wrapper without shutdown().
+        self._socket: socket.socket | None = getattr(found, "socket", found)
 
     def lines(self) -> Iterator[bytes]:
         """Yield lines until the server ends the watch. Raises Away if the connection breaks."""
@@ -143,14 +145,7 @@ class Link:
 
     def ask(self, request: Request) -> Answer:
         """Send a request and return the answer. Raises Away."""
-        response = self._send(request)
-        try:
-            said = response.data
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Away(_said(error)) from error
-        finally:
-            response.release_conn()
-        return Answer(response.status, _table(said), _retry_after(response))
+        return _answer(self._send(request))
 
     def watch(self, request: Request) -> Stream | Answer:
         """
@@ -161,9 +156,7 @@ class Link:
         response = self._send(request)
         if response.status == HTTPStatus.OK:
             return Stream(response)
-        said = Answer(response.status, _table(response.data), _retry_after(response))
-        response.release_conn()
-        return said
+        return _answer(response)
 
     def close(self) -> None:
         """Close all connections."""
@@ -220,12 +213,23 @@ class Link:
         """The credentials of this moment, and connections that show their certificate."""
         with self._credentials:
             credentials = run(self._endpoint.source.credentials(deadline))
-            if self._pool is None or self._shown != credentials.certificate:
-                self._pool = _manager(self._endpoint, credentials.certificate).connection_from_url(
-                    f"https://{self._endpoint.name}"
-                )
+            pool = self._pool
+            if pool is None or self._shown != credentials.certificate:
+                manager = _manager(self._endpoint, credentials.certificate)
+                self._pool = pool = manager.connection_from_url(f"https://{self._endpoint.name}")
                 self._shown = credentials.certificate
-            return credentials, self._pool
+            return credentials, pool
+
+
+def _answer(response: urllib3.BaseHTTPResponse) -> Answer:
+    """Read the whole answer. Raises Away."""
+    try:
+        said = response.data
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        raise Away(_said(error)) from error
+    finally:
+        response.release_conn()
+    return Answer(response.status, _table(said), _retry_after(response))
 
 
 def _manager(endpoint: Endpoint, certificate: Certificate | None) -> urllib3.PoolManager:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mpirt.controller.cluster.link import Answer, Away, Link, Request, connect
+from mpirt.controller.cluster.link import Answer, Away, Link, Request, Stream, connect
 from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.errors import ConfigError
-from tests.apiserver.certificates import Authority
+from tests.apiserver.certificates import HOST, Authority
+from tests.apiserver.faults import Raw
+from tests.apiserver.listener import PATIENCE
 from tests.apiserver.objects import ObjectServer
+from tests.apiserver.proxy import Proxy
+from tests.apiserver.server import ApiServer
 
 
 @pytest.fixture
@@ -100,6 +105,37 @@ def test_the_same_credentials_are_not_sent_twice(server: ObjectServer, link: Lin
     server.refuse("list", "pods", 401, "Unauthorized", "expired")
 
     assert (pods(link).code, server.asked()) == (401, [("list", "pods")])
+
+
+def test_a_no_that_breaks_off_is_no_answer(apiserver: ApiServer, tmp_path: Path) -> None:
+    broken = Raw(b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 100\r\n\r\nhalf")
+    apiserver.on("watch", broken)
+    link = connect(str(apiserver.kubeconfig(tmp_path)), count=Metrics().called)
+
+    with pytest.raises(Away):
+        pods(link, watch="1")
+    link.close()
+
+
+def test_a_watch_through_a_proxy_with_tls_ends_when_it_is_closed(
+    apiserver: ApiServer, authority: Authority, tmp_path: Path
+) -> None:
+    proxy = Proxy((HOST, apiserver.port), authority=authority)
+    cluster: dict[str, Any] = {"proxy-url": proxy.url}
+    link = connect(rewritten(apiserver.kubeconfig(tmp_path), **cluster), count=Metrics().called)
+    query = {"watch": "1", "resourceVersion": pods(link).body["metadata"]["resourceVersion"]}
+    where = "/api/v1/namespaces/ml/pods"
+    stream = link.watch(Request("watch", "GET", where, "pods", query=query, within=10 * PATIENCE))
+    assert isinstance(stream, Stream)
+    with ThreadPoolExecutor(1) as thread:
+        lines = thread.submit(list, stream.lines())
+
+        stream.close()
+
+        assert isinstance(lines.exception(PATIENCE), Away | None)
+    assert proxy.asked
+    link.close()
+    proxy.stop()
 
 
 def test_a_replaced_ca_is_read_after_a_connection_that_it_did_not_verify(
