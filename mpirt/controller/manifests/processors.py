@@ -27,7 +27,7 @@ def may_bind(spec: JobSpec, settings: Settings) -> bool:
 def threads(container: Mapping[str, Any], ranks: int) -> dict[str, str]:
     """Return the variable that names each rank's share of the container's CPUs; empty if it asks for none."""
     cpus = _amount(container, "limits", "cpu") or _amount(container, "requests", "cpu")
-    return {names.THREADS_VARIABLE: str(max(1, int(cpus / ranks)))} if cpus else {}
+    return {names.THREADS_VARIABLE: str(max(1, int(cpus / ranks)))} if cpus and ranks else {}
 
 
 def _words(spec: JobSpec) -> list[str]:

@@ -127,6 +127,7 @@ class TestTheThreadsOfARank:
             ({"limits": {"cpu": 4}}, 8, "1"),
             ({"limits": {"cpu": 0}, "requests": {"cpu": 3}}, 1, "3"),
             ({"limits": {"memory": "1Gi"}}, 1, None),
+            ({"limits": {"cpu": 4}}, 0, None),
             ({}, 1, None),
         ],
     )
