@@ -143,8 +143,8 @@ def _is_needed(spec: JobSpec, observed: Observed, workers: Readiness) -> bool:
     """Whether a launcher may use its rights soon: one that starts before its workers takes a second for that."""
     if not spec.starts_before_workers:
         return kinds.JOB in observed.mine or is_time(spec, workers)
-    has_started = any(pod.phase != "Pending" for pod in observed.launchers)
-    return has_started or observed.workers_by_name.keys() >= set(spec.workers.names)
+    is_about_to = any(pod.node for pod in observed.launchers)
+    return is_about_to or observed.workers_by_name.keys() >= set(spec.workers.names)
 
 
 def _may_enter(spec: JobSpec, observed: Observed) -> list[str]:

@@ -103,7 +103,8 @@ def _has_old_workers(spec: JobSpec, observed: Observed) -> bool:
     """Whether pods have the names of workers and are about to be replaced: commands might be started in them."""
     if not spec.starts_before_workers:
         return False
-    return bool(observed.previous_workers) or any(is_outdated(pod, spec) for pod in observed.workers)
+    known = [pod for pod in observed.workers if pod.template]
+    return bool(observed.previous_workers) or any(is_outdated(pod, spec) for pod in known)
 
 
 _POINTER = pointer("metadata", "annotations", HOSTS_ANNOTATION)
@@ -155,7 +156,8 @@ def plan_of_rerun(observed: Observed) -> Plan:
     why = "a rerun was requested"
     before = [live for kind in RUN if (live := observed.live(kind)) is not None]
     removed = (Delete(one.kind, one.name, one.uid, why, foreground=True) for one in before)
-    launchers = (Delete(kinds.POD, pod.name, pod.uid, why) for pod in observed.kept_launchers)
+    kept = (pod for pod in observed.kept_launchers if pod.deleted is None)
+    launchers = (Delete(kinds.POD, pod.name, pod.uid, why) for pod in kept)
     workers = all_deletions(observed) if observed.status.roster is not None else []
     healed, heal_again = forced_deletions(observed)
     return Plan((*removed, *launchers, *workers, *healed), heal_again)

@@ -23,10 +23,12 @@ from mpirt.controller.messages.causes import NO_MORE_ATTEMPTS
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete
 from mpirt.controller.model.attempts import Failure
+from mpirt.controller.model.conditions import Type
 from mpirt.controller.model.reading import moment, text
 from mpirt.controller.model.spec import JobSpec, RunPolicy
 from mpirt.controller.observed.facts import Live, Observed, failing_of
-from mpirt.controller.observed.history import history, losses
+from mpirt.controller.observed.history import history
+from mpirt.controller.observed.losses import losses
 from mpirt.controller.scaling.worker_actions import adoption_by_job
 
 
@@ -58,7 +60,8 @@ def _has_failed(run: RunPolicy, observed: Observed, job: Live) -> bool:
     """
     pods = observed.launchers
     if (row := failing_of(job.body)) is None:
-        return bool(pods) and pods[-1].phase == "Failed" and not run.exits_are_final
+        is_left = observed.live(kinds.JOB) is not None
+        return is_left and bool(pods) and pods[-1].phase == "Failed" and not run.exits_are_final
     at, is_seen = moment(row, "lastTransitionTime"), all(pod.is_over or pod.was_deleted for pod in pods)
     is_explained = is_seen or at is None or at + CAUSE_WITHIN <= observed.now
     return is_explained and text(row, "reason") == NO_MORE_ATTEMPTS
@@ -74,7 +77,7 @@ def _has_lost_a_worker(spec: JobSpec | None, run: RunPolicy, observed: Observed)
 
 def cleared(observed: Observed, job: Live) -> list[Action]:
     """Return what removes the Job of an attempt that has failed: its pods stay until the job is deleted."""
-    if observed.written_failure != observed.failure:
+    if observed.written_failure != observed.failure or observed.status.is_true(Type.RUNNING):
         return []
     others = [pod for pod in observed.launchers if observed.owner.uid not in pod.owners]
     kept = [adoption_by_job(pod, observed.owner) for pod in others]

@@ -23,7 +23,8 @@ from mpirt.controller.model.objectnames import GAVE_UP, GAVE_UP_ANNOTATION, PATI
 from mpirt.controller.model.reading import moment, number
 from mpirt.controller.model.spec import CleanPods, JobSpec, RunPolicy
 from mpirt.controller.observed.facts import JobEnd, Observed
-from mpirt.controller.observed.history import are_settled, are_unheard, history
+from mpirt.controller.observed.history import history
+from mpirt.controller.observed.losses import are_settled, are_unheard
 
 
 def is_suspended(run: RunPolicy, observed: Observed) -> bool:
@@ -90,7 +91,7 @@ def awaited(spec: JobSpec | None, run: RunPolicy, observed: Observed) -> datetim
         # The launcher Job is about to be deleted, and its end does not count any more.
         return None
     if end is None:
-        since, within = _succeeded_since(observed) or _exhausted_since(observed), END_WITHIN
+        since, within = _over_since(observed), END_WITHIN
     else:
         since, within = _unexplained_since(observed, end), CAUSE_WITHIN
     return None if since is None else since + within
@@ -158,20 +159,12 @@ def _unexplained_since(observed: Observed, end: JobEnd) -> datetime | None:
     return None if observed.is_over or is_seen else end.at
 
 
-def _succeeded_since(observed: Observed) -> datetime | None:
-    """Return when the launcher's pod succeeded, if its Job does not show that yet."""
+def _over_since(observed: Observed) -> datetime | None:
+    """Return when the launcher's pod ended, if its Job does not show that yet, and no other attempt follows."""
     if not observed.launchers or observed.live(kinds.JOB) is None or observed.failure is not None:
         return None
     last = observed.launchers[-1]
-    return last.ended if last.phase == "Succeeded" else None
-
-
-def _exhausted_since(observed: Observed) -> datetime | None:
-    """Return when the last allowed attempt failed; None while another may follow."""
-    pods = observed.launchers
-    if observed.live(kinds.JOB) is None or observed.failure is not None or not pods:
-        return None
-    return pods[-1].ended if pods[-1].phase == "Failed" else None
+    return last.ended if last.is_over else None
 
 
 def plan_at_limit(
@@ -193,7 +186,7 @@ def plan_at_limit(
     if expires is not None and expires <= observed.now and observed.status.is_finished:
         owner, why = observed.owner, f"ttlSecondsAfterFinished={run.ttl} has expired"
         return Plan((Delete(owner.kind, owner.key.name, owner.uid, why),))
-    if kinds.JOB in observed.mine or observed.end is not None:
+    if observed.end is not None or (kinds.JOB in observed.mine and observed.failure is None):
         return None
     patience = patience_ends(run, observed)
     if is_overdue(run, observed):

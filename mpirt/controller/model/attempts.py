@@ -171,7 +171,7 @@ class History:
     def is_plain(self) -> bool:
         """Whether the objects themselves still show all of it."""
         has_news = any(one.stopped or one.deaths or (one.ended and one.ended.code != 0) for one in self.attempts)
-        return not has_news and not self.rerun and len(self.attempts) <= 1
+        return not has_news and not self.rerun and self.failure is None and len(self.attempts) <= 1
 
 
 def read_history(body: Body) -> History | None:

@@ -221,7 +221,8 @@ def _phase(metadata: Body, spec: Body, status: Body) -> str:
     A kubelet says so a second after the containers have ended, when it has cleaned up.
     """
     found = text(status, "phase")
-    goes_on = spec.get("restartPolicy") != "Never" or "deletionTimestamp" in metadata
+    has_own = any("restartPolicy" in row for row in rows(spec, "containers"))
+    goes_on = spec.get("restartPolicy") != "Never" or has_own or "deletionTimestamp" in metadata
     if found != "Running" or goes_on or spec.get("initContainers"):
         return found
     ends = [table(row, "state", "terminated") for row in rows(status, "containerStatuses")]

@@ -15,7 +15,7 @@ from typing import Any
 from mpirt import names
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, WORKERS_ANNOTATION, worker_name, worker_number
-from mpirt.controller.model.reading import Body, digest, pruned, rows, table
+from mpirt.controller.model.reading import Body, digest, pruned, rows, table, text
 from mpirt.controller.observed.pods import image_volumes
 
 _UNREAD_METADATA = frozenset({"managedFields", "selfLink"})
@@ -76,9 +76,12 @@ def _slim_pod_spec(spec: Body) -> dict[str, Any]:
         for row in rows(spec, "initContainers")
         if row.get("restartPolicy")
     ]
+    # Since Kubernetes 1.35 a container may have one of its own.
+    policies = [text(row, "restartPolicy") for row in rows(spec, "containers")]
     mounted = [{"image": {"reference": reference}} for reference in image_volumes(spec)]
     return {
         **kept,
+        **({"containers": [{"restartPolicy": one} for one in policies if one]} if any(policies) else {}),
         **({"initContainers": sidecars} if sidecars else {}),
         **({"volumes": mounted} if mounted else {}),
     }

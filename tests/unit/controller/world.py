@@ -27,6 +27,7 @@ from mpirt.controller.model.actions import (
     Rejection,
     WriteStatus,
 )
+from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
 from mpirt.controller.model.spec import Settings
 from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.observe import Circumstances
@@ -232,8 +233,9 @@ class World:
         self.job["spec"] = {**self.job["spec"], **spec}
 
     def workers_are(self, *bodies: Body, revision: str = REVISION) -> None:
-        """The StatefulSet has these pods."""
+        """The StatefulSet has these pods, of its template unless they say otherwise."""
         workers = self.get("StatefulSet")
+        template = workers["metadata"]["annotations"][TEMPLATE_ANNOTATION]
         workers["status"] = {
             "observedGeneration": workers["metadata"]["generation"],
             "updateRevision": revision,
@@ -243,6 +245,7 @@ class World:
             del self.objects[key]
         for body in bodies:
             body["metadata"]["ownerReferences"] = [pods.owner_of("worker", workers)]
+            body["metadata"].setdefault("annotations", {TEMPLATE_ANNOTATION: template})
             self.put(body)
 
     def worker_went(self, body: Body) -> None:

@@ -34,6 +34,14 @@ def crashed(at: float) -> Body:
     return pods.worker(1, containers=[pods.restarted("worker", 1, at=at)])
 
 
+def fails(world: World, *, at: float) -> list[str]:
+    """The launcher that runs fails; these are the writes that follow."""
+    body = world.objects["Pod", "train-launcher-1"]
+    end = pods.ended("mpi", 205, since=2, at=at)
+    body["status"] = pods.launcher(phase="Failed", conditions={}, containers=[end])["status"]
+    return writes(world.settle())
+
+
 def deaths(world: World) -> list[str]:
     return [row["pod"] for row in world.attempts()[0].get("deaths", [])]
 
@@ -64,6 +72,22 @@ class TestItsJob:
         world.workers_are()
 
         assert "create Job" in writes(world.settle())
+
+    def test_is_created_again_beside_a_worker_whose_template_is_unknown(self) -> None:
+        """Somebody has removed its annotations."""
+        world = early(pods.worker(0), pods.worker(1))
+        world.objects["Pod", "train-worker-1"]["metadata"]["annotations"] = {}
+
+        assert "create Job" in fails(world, at=world.seconds)
+
+    def test_has_its_role_before_it_runs_though_a_worker_does_not_exist(self) -> None:
+        world = settled(job())
+        world.workers_are(pods.worker(0))
+        starts = pods.waiting("mpi", "ContainerCreating")
+
+        world.launcher_is(pods.launcher(phase="Pending", conditions={}, containers=[starts]), active=1)
+
+        assert "create Role" in writes(world.settle())
 
     def test_is_created_when_pods_of_an_earlier_job_have_given_their_names_back(self) -> None:
         world = World(job())
@@ -125,6 +149,29 @@ class TestAWorkerThatDies:
         world.later(10)
 
         assert deaths(world) == ["train-worker-1"]
+
+    def test_before_the_next_attempt_and_is_reported_late_is_no_loss_of_that(self) -> None:
+        world = early(pods.worker(0), pods.worker(1))
+        world.later(90)
+        died = world.seconds - 1
+        fails(world, at=world.seconds)
+        world.seconds += 2
+        begun = world.seconds
+        runs = pods.running("mpi", since=begun)
+        world.launcher_is(pods.launcher("train-launcher-2", created=begun, containers=[runs]), active=1)
+        world.settle()
+
+        world.seconds += 1
+        world.workers_are(pods.worker(0), crashed(died))
+        world.settle()
+        world.seconds += 3000
+        done = pods.ended("mpi", 0, "Completed", since=begun, at=world.seconds)
+        world.launcher_is(
+            pods.launcher("train-launcher-2", phase="Succeeded", conditions={}, created=begun, containers=[done])
+        )
+        world.finish(succeeded=1)
+
+        assert world.state() == "Succeeded"
 
     def test_when_they_are_makes_a_success_a_failure(self) -> None:
         world = early(pods.worker(0), pods.worker(1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from mpirt.controller.model.actions import Find
@@ -63,6 +65,20 @@ class TestOneThatHadEnded:
         world.later(3600)
 
         assert world.state() == "Succeeded"
+
+
+class TestOneThatIsBeingDeleted:
+    def test_while_it_ran_has_not_failed_by_the_end_of_its_pod(self) -> None:
+        """Its deletion in the foreground waits for the pod, which is ended by that."""
+        world = running()
+        world.get("Job")["metadata"]["deletionTimestamp"] = time(world.seconds)
+        world.gone_jobs = [copy.deepcopy(world.get("Job"))]
+        ended = pods.ended("mpi", 143, at=world.seconds)
+        world.launcher_is(pods.launcher(phase="Failed", deleted=20, conditions={}, containers=[ended]), active=1)
+
+        world.settle()
+
+        assert "failedLauncher" not in world.job["status"]
 
 
 class TestOneThatNobodyHasSeenGo:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import Body, at
+from tests.unit.controller.jobs import Body, at, time
 from tests.unit.controller.trainings import TrainingWorld, training_job
 from tests.unit.controller.world import RERUN, World, annotate, started, writes
 
@@ -107,6 +107,16 @@ class TestAnAttemptThatHasFailed:
         world = started(runPolicy={"activeDeadlineSeconds": 18})
 
         assert "delete Job" not in ends(world)
+
+    def test_is_the_last_one_if_the_time_is_over_while_the_spec_is_invalid(self) -> None:
+        world = started(runPolicy={"activeDeadlineSeconds": 100})
+        world.change(slotsPerWorker=-1)
+        ends(world)
+        world.get("Job")["status"] = {"conditions": [{**LIMIT, "lastTransitionTime": time(world.seconds)}]}
+
+        world.later(100)
+
+        assert world.condition("Failed")[:2] == (True, "DeadlineExceeded")
 
     def test_is_followed_by_none_while_the_spec_is_invalid(self) -> None:
         world = started()

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from mpirt.controller.observed.pods import read_pod
+from mpirt.controller.observed.slim import slim
 from tests.unit.controller.jobs import Body
 from tests.unit.controller.pods import launcher, running, terminated
 
 NEVER = {"restartPolicy": "Never"}
+OWN = {**NEVER, "containers": [{"name": "mpi", "restartPolicy": "OnFailure"}]}
 SIDECAR = {**NEVER, "initContainers": [{"name": "proxy", "restartPolicy": "Always"}]}
 
 
@@ -19,7 +21,7 @@ def ended(code: int, name: str = "mpi") -> Body:
 
 
 def phase(*containers: Body, spec: Body = NEVER, **fields: Any) -> str:
-    return read_pod(launcher(containers=list(containers), spec=spec, **fields)).phase
+    return read_pod(slim("Pod", launcher(containers=list(containers), spec=spec, **fields))).phase
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,7 @@ def test_is_the_last_one_when_all_containers_have_ended(containers: list[Body], 
         pytest.param([], {}, id="nothing is known of its containers"),
         pytest.param([ended(1)], {"spec": {"restartPolicy": "Always"}}, id="its containers are started again"),
         pytest.param([ended(1)], {"spec": SIDECAR}, id="a sidecar may run"),
+        pytest.param([ended(1)], {"spec": OWN}, id="a container has a policy of its own"),
         pytest.param([ended(1)], {"deleted": 30}, id="it is being deleted"),
         pytest.param([ended(1)], {"phase": "Pending"}, id="it has not run"),
     ],
