@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 
-enum { STACK = 16 << 10 };
+enum { STACK = 16 << 10, LOOK_AGAIN = 20 };
 
 enum way way_to_use(int given, int flags, int *fd)
 {
@@ -31,18 +31,23 @@ enum way way_to_use(int given, int flags, int *fd)
     return OWN;
 }
 
+static void call(struct aside *aside)
+{
+    aside->result = aside->writes ? write(aside->fd, aside->piece.iov_base, aside->piece.iov_len)
+                                  : read(aside->fd, aside->piece.iov_base, aside->piece.iov_len);
+    aside->error = errno;
+}
+
 /*
  * Reads and writes that may take long whatever poll says are made by a thread: a file whose server is away, a pipe
  * that can't be opened anew and that others fill. One call at a time. The thread ends with the process, whatever it
- * waits for. The eventfds order what both sides see of the call.
+ * waits for. The eventfds order what both sides see of the call. If another process has made the descriptor
+ * non-blocking, the thread waits until it can be used.
  */
-/* If another process has made the descriptor non-blocking, the thread waits until it can be used. */
 static void see_through(struct aside *aside)
 {
     for (;;) {
-        aside->result = aside->writes ? write(aside->fd, aside->piece.iov_base, aside->piece.iov_len)
-                                      : read(aside->fd, aside->piece.iov_base, aside->piece.iov_len);
-        aside->error = errno;
+        call(aside);
         if (aside->result >= 0 || !is_passing(aside->error))
             return;
         struct pollfd ready = {.fd = aside->fd, .events = aside->writes ? POLLOUT : POLLIN};
@@ -80,6 +85,19 @@ static bool make(struct aside *aside)
     return false;
 }
 
+/* Where there is no thread: a call that need not wait, or none for now, so that the agent hears what else comes. */
+static void call_here(struct aside *aside)
+{
+    struct pollfd ready = {.fd = aside->fd, .events = aside->writes ? POLLOUT : POLLIN};
+    /* A pipe that can be written takes so much at once. */
+    if (aside->piece.iov_len > PAGE)
+        aside->piece.iov_len = PAGE;
+    aside->result = -1;
+    aside->error = EAGAIN;
+    if (poll(&ready, 1, LOOK_AGAIN) > 0)
+        call(aside);
+}
+
 /* `ended` is readable at the call's end. Where no thread can be had, the call is made here. */
 void aside_begin(struct aside *aside, int fd, bool writes, struct iovec piece)
 {
@@ -92,7 +110,7 @@ void aside_begin(struct aside *aside, int fd, bool writes, struct iovec piece)
     if (has_thread)
         eventfd_write(aside->go, 1);
     else
-        see_through(aside);
+        call_here(aside);
 }
 
 /* Whether the call has ended; its result may then be used, and another one begin. */

@@ -67,7 +67,7 @@ static void look(void)
 void input_watch(i64 now, i64 *until)
 {
     in.ticket = -1;
-    if (in.aside.is_busy) {
+    if (in.aside.is_busy && !in.aside.is_done) {
         in.ticket = watch(in.aside.ended, POLLIN);
         return;
     }
@@ -75,10 +75,10 @@ void input_watch(i64 now, i64 *until)
         return;
     if (in.way == UNKNOWN)
         look();
-    if (in.way == ASIDE)
-        *until = now;
-    else if (is_in_the_background())
+    if (is_in_the_background())
         *until = sooner(*until, now + LOOK_AGAIN);
+    else if (in.way == ASIDE)
+        *until = now;
     else
         in.ticket = watch(in.fd, POLLIN);
 }
@@ -113,11 +113,11 @@ void input_serve(void)
             return;
         account(in.aside.result, in.aside.error);
     }
-    if (!is_wanted() || in.way == UNKNOWN)
+    if (!is_wanted() || in.way == UNKNOWN || is_in_the_background())
         return;
     if (in.way == ASIDE) {
         aside_begin(&in.aside, in.fd, false, space());
-    } else if (seen(in.ticket) && !is_in_the_background()) {
+    } else if (seen(in.ticket)) {
         struct iovec to = space();
         ssize_t got = in.way == OWN ? read(in.fd, to.iov_base, to.iov_len)
                                     : recv(in.fd, to.iov_base, to.iov_len, MSG_DONTWAIT);
@@ -165,10 +165,16 @@ void input_copy(u8 *to, size_t length)
     ring_copy(&in.ring, in.ring.begin, to, length);
 }
 
-/* What was not told yet, as much as there is room for; 0 where there is none. */
+/*
+ * What was not told yet, as much as there is room for; 0 where there is none. A read that was under way when the last
+ * switchboard ended may have brought more than this one has asked for.
+ */
 size_t input_next(u8 *to, size_t size)
 {
-    u64 length = in.ring.end - in.told;
+    u64 told = in.base + in.told, length = in.ring.end - in.told;
+    u64 asked = in.room > told ? in.room - told : 0;
+    if (length > asked)
+        length = asked;
     if (length > size)
         length = size;
     ring_copy(&in.ring, in.told, to, length);

@@ -18,7 +18,6 @@ struct piece {
 struct output {
     enum way way;
     int fd;
-    int ticket;
     struct aside aside;
     u32 error;
     bool is_in_line;         /* what came last was not the end of a line */
@@ -32,8 +31,8 @@ struct output {
 
 static u8 kept[OUTPUTS][OUTPUT_KEPT] __attribute__((aligned(PAGE)));
 static struct output outputs[OUTPUTS] = {
-    {.ring = {.bytes = kept[0], .size = OUTPUT_KEPT}},
-    {.ring = {.bytes = kept[1], .size = OUTPUT_KEPT}},
+    {.fd = STDOUT_FILENO, .ring = {.bytes = kept[0], .size = OUTPUT_KEPT}},
+    {.fd = STDERR_FILENO, .ring = {.bytes = kept[1], .size = OUTPUT_KEPT}},
 };
 
 static struct output *of(int stream)
@@ -191,10 +190,10 @@ void outputs_watch(void)
 {
     for (int number = 0; number < OUTPUTS; number++) {
         struct output *output = &outputs[number];
-        if (output->aside.is_busy)
-            output->ticket = watch(output->aside.ended, POLLIN);
+        if (output->aside.is_busy && !output->aside.is_done)
+            watch(output->aside.ended, POLLIN);
         else if (ring_length(&output->ring))
-            output->ticket = watch(output->fd, POLLOUT);
+            watch(output->fd, POLLOUT);
     }
 }
 

@@ -48,6 +48,7 @@ void limit_threads(void);
 void signals_default(void);
 void memory_give_back(void *from, size_t length);
 bool is_passing(int error);
+bool is_shortage(int error);
 int close_failed(int fd);
 
 /* Short texts, and files read and written whole: what stdio would do in ten times the size. */

@@ -78,6 +78,12 @@ bool is_passing(int error)
     return error == EAGAIN || error == EINTR;
 }
 
+/* Whether it may succeed later, though nothing says when. */
+bool is_shortage(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
 /* With errno as it was. Returns -1. */
 int close_failed(int fd)
 {

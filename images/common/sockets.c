@@ -25,7 +25,7 @@ static const char *candidate(int number)
         return "/dev/shm";
     if (number == 1) {
         const char *root = getenv("TMPDIR");
-        return root && *root == '/' ? root : NULL;
+        return root && *root == '/' && strcmp(root, "/tmp") != 0 ? root : NULL;
     }
     return "/tmp";
 }
@@ -89,10 +89,11 @@ static bool refuse(int error)
 
 static bool is_of_container(pid_t pid)
 {
-    if (!peers_are_visible())
-        return refuse(EPERM);
+    u64 own = processes_are_visible() ? first_mount(getpid()) : 0;
+    if (!own)
+        return refuse(is_shortage(errno) ? errno : EPERM);
     u64 mount = first_mount(pid);
-    return mount ? mount == first_mount(getpid()) || refuse(EPERM) : refuse(errno);
+    return mount ? mount == own || refuse(EPERM) : refuse(errno);
 }
 
 /*

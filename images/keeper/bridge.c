@@ -114,6 +114,9 @@ static void reap(pid_t keeper)
         ;
     if (WIFSIGNALED(status))
         end_what_is_left();
+    /* What it had not reaped itself, which is ours since. */
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
 }
 
 /* That one is ours alone, and need not keep us waiting. */

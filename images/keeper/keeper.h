@@ -58,6 +58,7 @@ struct table {
     struct process *rows;
     size_t count;
     bool is_whole;           /* it has all that were there */
+    bool is_short;           /* it lacks some that there were no descriptors or no memory for */
 };
 bool processes_read(struct table *table);
 void processes_forget(void);

@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <dirent.h>
 
-enum { SHORTEST_NONCE = 8, LONGEST_NONCE = 32, BACKLOG = 16 };
+enum { SHORTEST_NONCE = 8, LONGEST_NONCE = 32, BACKLOG = 4096 };
 
 #define PREFIX "mpirt-"
 
@@ -99,7 +99,7 @@ static int connect_in(const char *root, const char *nonce)
     return fd;
 }
 
-/* -1 and EAGAIN: its keeper may be there, and be too busy now. */
+/* -1 and EAGAIN: its keeper may be there, and be too busy now, or what it takes to reach it is short. */
 int place_connect(const char *nonce)
 {
     bool is_busy = false;
@@ -108,7 +108,7 @@ int place_connect(const char *nonce)
         int fd = connect_in(root, nonce);
         if (fd >= 0)
             return fd;
-        is_busy |= errno == EAGAIN;
+        is_busy |= errno == EAGAIN || is_shortage(errno);
     }
     errno = is_busy ? EAGAIN : ENOENT;
     return -1;
@@ -126,26 +126,30 @@ static bool visit(const char *root, const char *name, bool (*meet)(int connectio
     return fd < 0 || meet(fd);
 }
 
-static void visit_all_in(const char *root, i64 until, bool (*meet)(int connection))
+/* Whether to go on. */
+static bool visit_all_in(const char *root, i64 until, bool (*meet)(int connection))
 {
     static char entries[8192] __attribute__((aligned(8)));
     int folder = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool goes_on = folder >= 0;
+    bool goes_on = true;
     long size;
+    if (folder < 0)
+        return true;
     while (goes_on && clock_now() < until && (size = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
         for (long at = 0; at < size && goes_on;) {
             const struct dirent *entry = (const struct dirent *)(entries + at);
             at += entry->d_reclen;
             goes_on = visit(root, entry->d_name, meet);
         }
-    if (folder >= 0)
-        close(folder);
+    close(folder);
+    return goes_on;
 }
 
 /* `meet` gets a connection to each other session of this user and container. There may be any number of folders. */
 void place_visit_others(i64 until, bool (*meet)(int connection))
 {
     const char *root;
-    for (int number = 0; (root = place_root(number)); number++)
-        visit_all_in(root, until, meet);
+    bool goes_on = true;
+    for (int number = 0; goes_on && (root = place_root(number)); number++)
+        goes_on = visit_all_in(root, until, meet);
 }

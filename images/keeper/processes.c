@@ -93,7 +93,7 @@ bool processes_read(struct table *table)
     if (folder < 0)
         return false;
     present = !present;
-    *table = (struct table){storage[present], 0, true};
+    *table = (struct table){.rows = storage[present], .is_whole = true};
     pid_t last = 0;
     long size;
     while ((size = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
@@ -109,6 +109,7 @@ bool processes_read(struct table *table)
                 last = pid;
             } else if (errno != ENOENT && errno != ESRCH) {
                 table->is_whole = false;
+                table->is_short |= is_shortage(errno);
             }
         }
     close(folder);

@@ -203,7 +203,7 @@ void session_serve(void)
         fail(errno, "cannot execute ", own.start.argv[0]);
     } else {
         own.phase = RUNNING;
-        for (int number = 1; number <= SIGNALS; number++)
+        for (int number = 1; number <= SIGNALS && !command->has_ended; number++)
             if (pending >> (number - 1) & 1)
                 signal_group(command->pid, number);
     }

@@ -146,5 +146,10 @@ int signal_descendants(pid_t group, int signal, bool anew)
             kill(process->pid, SIGCONT);
     }
     last = table;
-    return reached;
+    if (reached || !table.is_short)
+        return reached;
+    /* What was not seen may still be there. */
+    if (signal == SIGKILL)
+        signal_blindly(group, signal);
+    return 1;
 }

@@ -9,10 +9,14 @@
 
 #include <sys/resource.h>
 
+/* The helper has this long. */
+#ifndef HELPER_PATIENCE
+#define HELPER_PATIENCE 50
+#endif
+
 enum {
     TICK = 10000,            /* microseconds: /proc has times in 1/100 s on all architectures */
     SHARES = 64,
-    MILLISECONDS = 50,       /* the helper has this long */
     DESCRIPTORS = 256,       /* its own are below this limit */
 };
 /* The helper reads each page's entry for a share: some 50 ms for so much. */
@@ -73,7 +77,7 @@ static bool reap(int options)
 /* True: it has ended by itself. */
 static bool collect(int from, u64 *memory)
 {
-    i64 until = clock_now() + MILLISECONDS;
+    i64 until = clock_now() + HELPER_PATIENCE;
     for (;;) {
         if (!wait_for(from, POLLIN, until))
             return false;

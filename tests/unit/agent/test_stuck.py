@@ -81,6 +81,32 @@ def test_a_read_that_is_stuck_keeps_neither_output_nor_the_end_away(board: Groun
     os.close(theirs)
 
 
+def test_a_read_that_was_stuck_at_a_takeover_tells_the_next_one_no_more_than_it_asks_for(board: Ground) -> None:
+    ours, theirs = os.pipe()
+    process, connection = board.connected(stdin=ours, preexec_fn=become_another)
+    connection.send(Kind.ROOM, number(100))
+    os.write(theirs, b"12")
+    assert connection.stdin(2) == b"12"
+    connection.send(Kind.TAKEN, number(2))
+    connection.sock.close()
+
+    connection = board.accept()
+    assert connection.begin().offset == 2
+    connection.expect(Kind.WRITTEN)
+    os.write(theirs, b"3456")
+    connection.send(Kind.OUT, b"said")
+    assert connection.written() == (4, 0, 0)
+    assert connection.is_quiet()
+    connection.send(Kind.ROOM, number(4))
+    assert connection.stdin(2) == b"34"
+    connection.send(Kind.ROOM, number(100))
+    assert connection.stdin(2) == b"56"
+    connection.send(Kind.FINISH, b"\x0b")
+    assert process.wait(DEADLINE) == 11
+    os.close(ours)
+    os.close(theirs)
+
+
 def test_a_takeover_waits_for_no_write_that_is_stuck(board: Ground) -> None:
     process, connection = board.connected(preexec_fn=become_another)
     for piece in chunks(bytes(WINDOW)):

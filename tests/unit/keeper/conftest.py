@@ -48,6 +48,12 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build.build("keeper", tmp_path_factory.mktemp("hasty"), "amd64", "-DSTRAY_AGE=0")
 
 
+@pytest.fixture(scope="session")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A keeper that gives the process no time that reads what its command uses."""
+    return build.build("keeper", tmp_path_factory.mktemp("impatient"), "amd64", "-DHELPER_PATIENCE=0")
+
+
 @pytest.fixture
 def container() -> Iterator[Container]:
     """One with nothing in it but its first process."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -11,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.keeper.client import Agent, Broken, Kind
+from tests.unit.keeper.client import Agent, Broken, Kind, Start, socket_of
+from tests.unit.keeper.container import is_alive
 
 Claim = Mapping[str, int]
 
@@ -82,6 +85,27 @@ def test_nobody_else_is_fenced(
     assert lives(first)
     assert second.out == b"here\n"
     assert idle.start("/bin/true").kind is Kind.STARTED
+
+
+def test_a_command_whose_keeper_is_busy_is_killed_all_the_same(keeper: Path) -> None:
+    """It is stopped, and many connections wait in its queue that were given up since."""
+    with Agent(keeper) as first, Agent(keeper) as second:
+        started = first.start("/bin/sleep", "1000", job="ns/busy", launcher=1)
+        os.kill(first.keeper_pid, signal.SIGSTOP)
+        for _ in range(100):
+            with socket.socket(socket.AF_UNIX) as caller:
+                caller.settimeout(0)
+                caller.connect(socket_of(first.nonce))
+
+        second.attach()
+        second.send(second.control(b"S" + bytes(Start(("/bin/sleep", "1000"), job="ns/busy", launcher=2))))
+        with pytest.raises(TimeoutError):
+            second.until(Kind.STARTED, within=0.3)
+        os.kill(first.keeper_pid, signal.SIGCONT)
+        second.until(Kind.STARTED)
+
+        assert not is_alive(started.number)
+        first.until_broken()
 
 
 def courses(count: int) -> list[tuple[int, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -145,6 +146,19 @@ def test_a_keeper_without_descriptors_for_more_callers_waits_until_there_are(age
         assert caller.recv(1) == bytes([Kind.ATTACHED])
         agent.link.close()
     assert spent < 0.3
+
+
+def test_a_command_is_killed_by_a_keeper_without_descriptors_to_look_for_it(agent: Agent) -> None:
+    started = agent.start("/bin/sleep", "1000")
+    used = [int(path.name) for path in Path(f"/proc/{agent.keeper_pid}/fd").iterdir()]
+    # One for /proc, and none for what is in it.
+    resource.prlimit(agent.keeper_pid, resource.RLIMIT_NOFILE, (len(used), len(used)))
+
+    agent.end(signal.SIGKILL, grace=0)
+    ended = agent.until_exit()
+
+    assert ended.was_held is False
+    assert not Path(f"/proc/{started.number}").exists()
 
 
 def test_a_short_socket_path_is_enough_for_attach(agent: Agent) -> None:

@@ -325,6 +325,21 @@ class TestBelowAFirstProcessThatReapsNoChildren:
 
         assert zombies_below(container.first) == []
 
+    def test_a_command_whose_usage_could_not_be_read_in_time_leaves_no_zombie(
+        self, container: Container, impatient: Path
+    ) -> None:
+        session = container.session(impatient)
+        session.start("/bin/sleep", "1000")
+        session.link.say(Frame(Kind.USAGE, 1, 1))
+        while session.link.receive().kind is not Kind.USAGE_BACK:
+            pass
+
+        os.kill(session.keeper, signal.SIGKILL)
+        until(lambda: not Path(f"/proc/{session.keeper}").exists(), within=DEADLINE, what="no trace of the keeper")
+        session.link.process.wait(DEADLINE)
+
+        assert zombies_below(container.first) == []
+
 
 def zombies_below(pid: int) -> list[str]:
     """The children of a process that have ended and that it has not reaped."""
