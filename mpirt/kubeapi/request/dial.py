@@ -56,34 +56,52 @@ def _in_thread(
 ) -> Steps[Sequence[Address]]:
     found: list[Sequence[Address]] = []
     failed: list[Exception] = []
-    import threading  # noqa: PLC0415  a launcher has the API server's address, and mpirt-discover starts once a second
-
-    has_ended = threading.Event()
-    # Each end is closed by one side only: a thread that was left behind never touches a descriptor of ours.
-    reading, writing = os.pipe()
 
     def look() -> None:
         try:
             found.append(look_up(host, port))
-        except (OSError, UnicodeError) as error:
+        except Exception as error:  # noqa: BLE001  who waits has to know
             failed.append(error)
-        finally:
-            has_ended.set()
-            os.close(writing)
 
-    threading.Thread(target=look, name=f"resolve {host}", daemon=True).start()
     try:
-        while not has_ended.is_set():
+        reading = _beside(look, f"resolve {host}")
+    except (OSError, RuntimeError) as error:
+        # No descriptors, or no threads: it may be better the next time.
+        raise Unreachable(f"{what} can't be resolved: {error}") from error
+    try:
+        while not (found or failed):
             if deadline.passed():
                 raise TimedOut(f"{what} was not resolved within {deadline}; is DNS up?")
             yield Wait(reading, select.POLLIN, deadline)
     finally:
         os.close(reading)
     if failed:
-        error = failed[0]
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "not a usable name"
-        raise Unreachable(f"{what} can't be resolved: {reason}") from error
+        problem = failed[0]
+        reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else "not a usable name"
+        raise Unreachable(f"{what} can't be resolved: {reason}") from problem
     return found[0]
+
+
+def _beside(act: Callable[[], None], name: str) -> int:
+    """Begin it in a thread. A descriptor that can be read when it is over. Raises OSError, RuntimeError."""
+    import threading  # noqa: PLC0415  a launcher has the API server's address, and mpirt-discover starts once a second
+
+    # Each end is closed by one side only: a thread that was left behind never touches a descriptor of ours.
+    reading, writing = os.pipe()
+
+    def run() -> None:
+        try:
+            act()
+        finally:
+            os.close(writing)
+
+    try:
+        threading.Thread(target=run, name=name, daemon=True).start()
+    except RuntimeError:
+        os.close(reading)
+        os.close(writing)
+        raise
+    return reading
 
 
 def _addresses(found: Sequence[tuple[int, int, int, str, SocketAddress]]) -> Sequence[Address]:

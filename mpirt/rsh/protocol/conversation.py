@@ -179,11 +179,13 @@ class Conversation:
 
     def written(self, stdout: int, stderr: int) -> bytes:
         """So much output has been dealt with by now, in all."""
-        self._written = (stdout, stderr)
-        if not self._is_connected or stdout + stderr - sum(self._acked) < _ACK_EVERY:
+        # The next process begins with what its agent has, of which it hears later how much is written.
+        before_stdout, before_stderr = self._written
+        self._written = max(before_stdout, stdout), max(before_stderr, stderr)
+        if not self._is_connected or sum(self._written) - sum(self._acked) < _ACK_EVERY:
             return b""
         self._acked = self._written
-        return self._frame(Kind.ACK, 0, frames.lengths(stdout, stderr))
+        return self._frame(Kind.ACK, 0, frames.lengths(*self._written))
 
     def beat(self) -> bytes:
         """Ask for a sign of life, and give one."""

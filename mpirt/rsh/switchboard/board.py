@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import resource
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from pathlib import Path
@@ -25,6 +24,7 @@ from mpirt.rsh.switchboard.call import Call
 from mpirt.rsh.switchboard.clusters import Clusters, Discovery, ask
 from mpirt.rsh.switchboard.frames import SIGNALS, Handover, Kind
 from mpirt.rsh.switchboard.ledger import Ledger
+from mpirt.rsh.switchboard.log import complain_of
 from mpirt.rsh.switchboard.outbox import Budget
 from mpirt.rsh.switchboard.status import QUEUED, BoardStatus, document
 from mpirt.rsh.switchboard.task import holding, installed_keepers
@@ -207,9 +207,10 @@ class Switchboard:
 
     def _failed(self, group: Hashable, error: Exception) -> None:
         """What goes wrong in one command's part must not end the others."""
-        call = next((call for call in self._calls.values() if call.owns(group)), None)
-        if call is not None:
+        owners = [call for call in self._calls.values() if call.owns(group)]
+        for call in owners:
             call.fail_unforeseen(error)
+        if owners:
             return
         if isinstance(group, AgentLink):
             group.say(internal_error(error))
@@ -217,7 +218,7 @@ class Switchboard:
             return
         if group is self._door:
             raise error
-        traceback.print_exception(error)
+        complain_of(error)
         if self._door is None:
             # A private switchboard has no log.
             for agent in self._agents:

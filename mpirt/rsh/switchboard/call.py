@@ -31,7 +31,7 @@ from mpirt.rsh.session.session import Session
 from mpirt.rsh.session.task import WATCH_AFTER, Resumption
 from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.clusters import Cluster, Clusters, located
-from mpirt.rsh.switchboard.frames import Handover, resumption
+from mpirt.rsh.switchboard.frames import Handover, end_of, resumption
 from mpirt.rsh.switchboard.hostlist import has_host
 from mpirt.rsh.switchboard.links import PodLookup
 from mpirt.rsh.switchboard.log import Log
@@ -132,13 +132,12 @@ class Call:
         phase = None if running is None else running.session.phase
         stdout, stderr = agent.received
         usage = None if phase is None else phase.usage
-        words = self._handover.words if wish is None else wish.asked.words
         return CommandStatus(
             pod=phase.pod if phase is not None else "" if wish is None else wish.pod,
             node="" if phase is None else phase.node,
             namespace="" if wish is None else wish.namespace,
             container="" if phase is None else phase.container,
-            command=" ".join(words),
+            command=" ".join(self._handover.words if wish is None else wish.asked.words),
             agent=agent.pid,
             state=self._state,
             started=round(wall - (now - self._begun), 3),
@@ -180,15 +179,16 @@ class Call:
             self._board.survey.answered(self)
 
     def owns(self, group: object) -> bool:
-        """Whether a group of the loop is this command's."""
-        return group in (self, self._agent, self._running)
+        """Whether a group of the loop is this command's, or the watch by which it is to begin."""
+        waits = self._hub is not None and group is self._hub and self._hub.awaited.waits(self)
+        return waits or group in (self, self._agent, self._running)
 
     def guard(self, what: Callable[[], None]) -> None:
         """Do a part of it. What goes wrong there ends this command, and no other."""
         try:
             what()
         except MpirtError as error:
-            self._fail(str(error), error.code)
+            self._fail(*end_of(self._handover, error))
         except Exception as error:  # noqa: BLE001  a launcher's user gets a line to report, not a traceback
             self.fail_unforeseen(error)
 
@@ -263,7 +263,8 @@ class Call:
         if self._wish is not None:
             self._ledger.ended(self._wish.pod, code, line, is_left=self._is_left)
         self.let_go()
-        self._agent.say(line)
+        if line:
+            self._agent.say(line)
         self._agent.end(code)
         if self._agent.is_gone:
             self._board.forget(self._agent)
@@ -272,8 +273,8 @@ class Call:
         """An exec goes by names only: find the pod that has the address."""
         api = ExecApi(wish.cluster.dialer)
         deadline = Deadline(connect_seconds(wish.asked, self._environ))
-        lookup = PodLookup(find_pod(api.list_steps, wish.namespace, wish.asked.pod, deadline))
-        self._lookup = lookup
+        steps = find_pod(api.list_steps, wish.namespace, wish.asked.pod, deadline)
+        self._lookup = lookup = PodLookup(steps)
 
         def step() -> None:
             found = lookup.learn()
@@ -291,8 +292,7 @@ class Call:
 
     def _wait_until_ready(self, wish: Wish) -> None:
         """Wait until the pod is Ready, if the environment says for how long."""
-        seconds = wait_seconds(self._environ)
-        if not seconds:
+        if not (seconds := wait_seconds(self._environ)):
             self._wait_for_its_turn(wish)
             return
         self._hub = hub = wish.cluster.hub(wish.namespace, self._environ)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import random
 import time
-import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from mpirt.kubeapi.request.answers import ApiError
 from mpirt.kubeapi.request.dial import Dialer
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.gate import Gate
+from mpirt.rsh.switchboard.log import complain_of
 from mpirt.rsh.switchboard.status import WatchStatus
 from mpirt.rsh.watches.jobpods import NotKnown, given_scope
 from mpirt.rsh.watches.loop import Loop
@@ -213,5 +213,5 @@ def _guarded(act: Callable[[], None], say: Callable[[bytes], None]) -> None:
     except NotKnown as error:
         say(frames.refused(str(error)))
     except Exception as error:  # noqa: BLE001  the API server's answer is as good
-        traceback.print_exception(error)
+        complain_of(error)
         say(frames.refused("internal error in the switchboard"))

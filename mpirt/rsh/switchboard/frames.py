@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from mpirt.errors import PeerError
+from mpirt.errors import ExitCode, MpirtError, PeerError
 from mpirt.rsh.protocol.framing import FrameReader, frame
 from mpirt.rsh.session.task import Record, Resumption
 
@@ -263,3 +263,15 @@ def resumption(handover: Handover) -> Resumption | None:
         stdin_ended=handover.stdin_ended,
         signals=tuple((SIGNALS[number], number) for number in handover.signals if number in SIGNALS),
     )
+
+
+def end_of(handover: Handover, error: MpirtError) -> tuple[str, int]:
+    """The line and the code where there is no way to a command. One that may have run has its own."""
+    resumed = None if isinstance(error, PeerError) else resumption(handover)
+    if resumed is None:
+        return str(error), error.code
+    record = resumed.record
+    if record.code is not None:
+        return record.line, record.code
+    line = f"there is no way back to pod {record.pod}, and the command ends there within the lease: {error}"
+    return line, ExitCode.CONNECTION_LOST

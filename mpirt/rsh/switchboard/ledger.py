@@ -13,7 +13,6 @@ daemon's container must still be there when it is seen again.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from mpirt.account import Account, Lost
 from mpirt.errors import ExitCode
 from mpirt.processes import age
 from mpirt.rsh.pod.facts import Container
+from mpirt.rsh.switchboard.log import complain
 
 _OWN_CODES = range(ExitCode.USAGE, ExitCode.NOT_READY + 1)
 _INIT = 1
@@ -148,7 +148,7 @@ class Ledger:
         try:
             _replace(self._path, (account.of_others(self._text()) + lines).encode())
         except OSError as error:
-            sys.stderr.write(f"mpirt-switchboard: the account can't be written: {error}\n")
+            complain(f"mpirt-switchboard: the account can't be written: {error}\n")
 
     def _again(self) -> Mapping[str, str]:
         """

@@ -8,12 +8,28 @@ there are only numbers.
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from mpirt.kubeapi.access.endpoint import Endpoint
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.session import events
 from mpirt.rsh.session.machine import State
+
+_STDERR = 2
+
+
+def complain(text: str) -> None:
+    """Write into the switchboard's own log. A disk that is full must not end a command."""
+    with suppress(OSError):
+        os.write(_STDERR, text.encode(errors="replace"))
+
+
+def complain_of(error: Exception) -> None:
+    """The same of an error that nobody foresaw."""
+    complain("".join(traceback.format_exception(error)))
 
 
 class Log:

@@ -92,6 +92,9 @@ class Door:
         self.is_closed = False
 
     def waits(self) -> Waits:
+        if self.is_closed:
+            # Who has come in and not spoken yet may take its time.
+            return -1, 0, FOR_EVER
         wants = 0 if self._paused_until or self._board.is_full else select.POLLIN
         return self._listener.fileno(), wants, max(0.0, self._due - time.monotonic())
 

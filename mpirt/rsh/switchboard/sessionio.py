@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _WORTH_TELLING = 256 * 1024
 # Told to end, we give a reader that doesn't read no more than this.
 _LAST_SECONDS = 1.0
+# A node that is gone takes all the time of a dial. Those behind it, whose nodes may be well, don't wait for that.
+_SLOW_SECONDS = 1.0
 _STDOUT, _STDERR = 1, 2
 
 
@@ -57,6 +59,7 @@ class SessionIO:
         self._lookup: PodLookup | None = None
         self._asked: events.Dial | None = None
         self._dialing: Pending[Upgraded] | None = None
+        self._slow_at = FOR_EVER
         self._exec: ExecLink | None = None
         self._follower: Follower | None = None
         self._listening = True
@@ -72,6 +75,9 @@ class SessionIO:
 
     def begin(self) -> None:
         """Let the session say what it wants: first, and whenever its clock says so."""
+        if time.monotonic() >= self._slow_at:
+            self._slow_at = FOR_EVER
+            self._wish.cluster.gate.leave(self._call)
         self.hear(events.Tick())
 
     @property
@@ -93,7 +99,7 @@ class SessionIO:
     def timeout(self) -> float:
         """In how many seconds the session's clock has to be looked at."""
         wake = self.session.wake if self.finish is None else self._over_at
-        return FOR_EVER if wake is None else max(0.0, wake - time.monotonic())
+        return max(0.0, min(FOR_EVER if wake is None else wake, self._slow_at) - time.monotonic())
 
     def signalled(self, name: str, number: int) -> None:
         """A signal has come: its name without SIG, and its number."""
@@ -256,6 +262,8 @@ class SessionIO:
         )
         within, credentials_by = Deadline(dial.seconds), Deadline(dial.credentials_seconds)
         self._asked = dial
+        if self.session.phase.is_held:
+            self._slow_at = time.monotonic() + _SLOW_SECONDS
         self._dialing = Pending(self._api.upgrade(ask, [dial.protocol], within, credentials_by))
         self._loop.add(self._dialing, self._step_dialing, group=self)
 
@@ -298,6 +306,7 @@ class SessionIO:
             self._exec = None
 
     def _stop_dialing(self) -> None:
+        self._slow_at = FOR_EVER
         self._wish.cluster.gate.leave(self._call)
         for port in (self._dialing, self._lookup):
             if port is not None:

@@ -7,6 +7,7 @@ import time
 
 from tests.apiserver.faults import Silence, Status
 from tests.apiserver.server import Gated
+from tests.apiserver.shell import End
 from tests.protocol.switchboard.yard import Yard
 
 
@@ -35,6 +36,26 @@ def test_dials_that_hang_hold_up_the_others_for_their_own_time_only(yard: Yard) 
 
     assert time.monotonic() - begin < 25
     assert [life.end().code for life in lives] == [3] * 32
+
+
+def test_dials_of_running_commands_that_hang_hold_up_the_others_for_a_second_only(yard: Yard) -> None:
+    """Their nodes are gone, and those of others are well."""
+    yard.begin()
+    go = yard.folder / "go"
+    lives = [yard.live(f"echo begun; until [ -e {go} ]; do sleep 0.2; done; exit 4") for _ in range(33)]
+    for life in lives:
+        life.until(lambda command: bool(command.output))
+    yard.server.on("exec", *[Silence()] * 32)
+    for number in range(33):
+        yard.server.wait_for_session(number + 1).end(End.RESET)
+    yard.server.wait_for("exec", 33 + 32)
+    begin = time.monotonic()
+    yard.server.wait_for("exec", 33 + 33)
+
+    # A dial that hangs has ten.
+    assert time.monotonic() - begin < 8
+    go.touch()
+    assert [life.end().code for life in lives] == [4] * 33
 
 
 def test_a_server_that_asks_for_time_gets_it_from_all_that_come_new(yard: Yard) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 import mpirt
 from mpirt import agent as agents_files
+from testbed.kube.wait import until
 from tests.protocol.switchboard.agents import HANDOVER, PATIENCE, SIGNAL, STDIN, WRITTEN, Agent, Board
 from tests.protocol.switchboard.yard import ARCHITECTURE, Yard
 
@@ -214,6 +215,19 @@ class TestTheEnd:
 
             assert board.process.wait(PATIENCE) == 0
             assert (yard.place / "socket").exists()
+
+    def test_waits_for_who_has_come_in_and_not_spoken_and_costs_nothing_meanwhile(self, yard: Yard) -> None:
+        """An agent that was stopped by Ctrl-Z, for example."""
+        board = yard.begin(idle_seconds=0.1)
+        silent = Agent(board.folder, yard.command("exit 3"))
+        yard.agents.append(silent)
+        until(lambda: not (yard.place / "socket").exists(), within=PATIENCE, what="a closed door")
+        before = cpu(board)
+        threading.Event().wait(1.0)
+        assert cpu(board) - before < 0.3
+
+        assert silent.hand_over().end().code == 3
+        assert board.process.wait(PATIENCE) == 0
 
     def test_comes_without_its_folder_too(self, yard: Yard) -> None:
         board = yard.begin(idle_seconds=0.5)

@@ -168,8 +168,21 @@ class TestAtEveryStage:
         yard.begin()
 
         command = yard.hand_over(agent.command).end()
-        assert command.code == 241
+        assert command.code == 250
         assert "kubeconfig" in command.said[0]
+
+    def test_with_a_kubeconfig_that_is_broken_since_an_end_that_is_known_is_told(self, yard: Yard) -> None:
+        yard.begin()
+        agent = yard.agent("echo out; exit 7")
+        agent.writes = False
+        agent.until(lambda command: b'"code": 7' in command.kept)
+        yard.board.kill()
+        agent.drain()
+        (yard.folder / "kubeconfig").write_text("{")
+        yard.begin()
+
+        command = yard.hand_over(agent.command).end()
+        assert (command.code, command.said) == (7, [])
 
 
 def kill_board(yard: Yard) -> int:

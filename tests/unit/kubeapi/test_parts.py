@@ -8,6 +8,7 @@ import ssl
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -191,6 +192,19 @@ class TestAddresses:
 
         with pytest.raises(Unreachable, match=text):
             run(resolve("api.example", 6443, Deadline(20.0), what="the name", look_up=fails))
+
+    def test_a_name_for_which_there_is_no_thread_leaves_no_descriptor(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def start(_: threading.Thread) -> None:
+            raise RuntimeError("can't start new thread")
+
+        monkeypatch.setattr(threading.Thread, "start", start)
+        before = len(list(Path("/proc/self/fd").iterdir()))
+
+        with pytest.raises(Unreachable, match="can't be resolved: can't start new thread"):
+            run(resolve("api.example", 6443, Deadline(1.0), what="the name"))
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
 
     def test_of_a_name_server_that_is_silent_are_not_waited_for(self) -> None:
         never = threading.Event()

@@ -54,6 +54,16 @@ class TestAConnection:
         assert talk.connect() == frame(keepers.ATTACH, 2, 0, u64(131072, 0))
         assert talk.written(131072 + 131071, 0) == b""
 
+    def test_a_connection_asks_for_nothing_again_that_the_agent_has_had_from_another_switchboard(self) -> None:
+        talk = Conversation()
+        talk.resume(1, (300_000, 0), 0, b"", stdin_ended=False)
+        talk.connect()
+        # Its slow reader has taken less than that.
+        talk.written(262_144, 0)
+        talk.disconnect()
+
+        assert talk.connect() == frame(keepers.ATTACH, (1 << 16) + 2, 0, u64(300_000, 0))
+
     def test_a_connection_says_again_what_the_keeper_may_not_have(self) -> None:
         talk = connected()
         talk.control(b"S", b"K\x0a", b"K\x0c")
