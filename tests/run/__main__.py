@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain, count
 from pathlib import Path
 
 import click
@@ -187,9 +188,15 @@ def _second_chance(tests: Sequence[Result]) -> set[str]:
         how, kept = "failed again", folder
         if test.name in passed:
             (BUILD / FLAKY).mkdir(exist_ok=True)
-            how, kept = "passed", folder.rename(BUILD / FLAKY / folder.name)
+            how, kept = "passed", folder.rename(_free(BUILD / FLAKY / folder.name))
         _print([f"<== {how}: {kept}"])
     return passed
+
+
+def _free(place: Path) -> Path:
+    """This place, or one beside it: another stage of the run may have left a log of the same test."""
+    places = (place.with_name(f"{place.name}-{number}") for number in count(2))
+    return next(each for each in chain([place], places) if not each.exists())
 
 
 def _round(number: int, times: int, targets: Iterable[str], choice: Choice | None) -> Round:

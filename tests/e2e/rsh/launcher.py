@@ -131,19 +131,16 @@ def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 FAILS = ("sh", "-c", "test $(hostname) != worker-1 || exit 7")
-# The end of a program without MPI that fails at once may escape a daemon of Open MPI 5, whatever the agent is.
-FAILS_AFTER_INIT = (
-    "python3",
-    "-c",
-    """
-import ctypes, os, socket
-mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
+# The end of a program without MPI that fails at once may escape a daemon of Open MPI 5, and Intel's mpiexec may
+# end with 141 then. Both whatever the agent is.
+FAILS_AFTER_INIT = """
+import ctypes, os, socket, sys
+mpi = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
 mpi.MPI_Init(None, None)
 if socket.gethostname() == "worker-1":
     os._exit(7)
 mpi.MPI_Finalize()
-""",
-)
+"""
 
 
 @dataclass(frozen=True)
@@ -167,7 +164,7 @@ OPEN_MPI_5 = Mpi(
     "openmpi5",
     {"PRTE_MCA_plm_ssh_agent": "mpirt-rsh", "PRTE_MCA_prte_default_hostfile": HOSTFILE},
     MPIRUN,
-    failing=FAILS_AFTER_INIT,
+    failing=("python3", "-c", FAILS_AFTER_INIT, "libmpi.so.40"),
 )
 HYDRA = Mpi(
     "mpich",
@@ -201,4 +198,5 @@ INTEL = Mpi(
     },
     ("mpiexec",),
     host_line="{}:1",
+    failing=("python3", "-c", FAILS_AFTER_INIT, "/opt/intel/mpi/lib/libmpi.so.12"),
 )

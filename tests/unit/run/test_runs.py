@@ -23,6 +23,14 @@ def test_{name}():
     print("{name} runs")
     assert not is_first
 """
+# It fails whenever it is run for an odd time.
+EACH_TIME = """
+def test_tide():
+    runs = pathlib.Path("runs")
+    with runs.open("a") as file:
+        file.write("x")
+    assert len(runs.read_text()) % 2 == 0
+"""
 OF_A_FIXTURE = """
 @pytest.fixture(scope="module")
 def place():
@@ -149,6 +157,15 @@ def test_three_flaky_tests_in_a_run_are_red(checkout: Checkout) -> None:
     assert (done.returncode, last_line(done)) == (1, "1 passed, 3 failed")
     assert done.stdout.count("\nflaky: ") == 3
     assert checkout.logs("flaky") == ["first.log"] * 3 + ["second.log"] * 3
+
+
+def test_a_test_that_is_flaky_in_two_stages_has_the_logs_of_both(checkout: Checkout) -> None:
+    checkout.write("one.py", EACH_TIME)
+
+    done = checkout.run("test", "one", "first")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert checkout.logs("flaky") == ["first.log"] * 2 + ["second.log"] * 2
 
 
 def test_tests_whose_fixture_failed_are_run_together_once_more_and_count_as_one(checkout: Checkout) -> None:
