@@ -82,7 +82,7 @@ class TestAtEveryStage:
         assert witness.read_text() == "ran\n"
 
     def test_while_its_pod_is_waited_for_it_runs_once_when_that_is_ready(self, yard: Yard) -> None:
-        yard.server.world.put(pod("w-0", phase="Pending"))
+        yard.server.world.put(pod("w-0", phase="Pending", node=""))
         yard.begin()
         life = yard.live("echo ran; exit 5", MPIRT_WAIT="60")
         yard.server.wait_for("watch")
