@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from mpirt.errors import PeerError
+from mpirt.errors import ConfigError, ExitCode, MpirtError, PeerError
 from mpirt.rsh.protocol.framing import Frame
 from mpirt.rsh.session.task import Record, Resumption
 from mpirt.rsh.switchboard import frames
-from mpirt.rsh.switchboard.frames import Handover, Kind, read_record, resumption, write_record
+from mpirt.rsh.switchboard.frames import Handover, Kind, end_of, read_record, resumption, write_record
 
 MIB = 1024 * 1024
 
@@ -216,3 +217,27 @@ def test_a_record_counts_as_that_of_another_process() -> None:
 
     assert found is not None
     assert found.generation == 1
+
+
+NO_WAY = ConfigError("kubeconfig: not JSON")
+
+
+@pytest.mark.parametrize(
+    ("kept", "error", "line", "code"),
+    [
+        pytest.param(b"", NO_WAY, "kubeconfig: not JSON", ExitCode.CONFIG, id="nothing was started"),
+        pytest.param(write_record(replace(RECORD, code=7, line="")), NO_WAY, "", 7, id="its end is known"),
+        pytest.param(
+            write_record(replace(RECORD, code=None)),
+            NO_WAY,
+            f"there is no way back to pod {RECORD.pod}, and the command ends there within the lease: {NO_WAY}",
+            ExitCode.CONNECTION_LOST,
+            id="it may run",
+        ),
+        pytest.param(b"{", PeerError("no record"), "no record", ExitCode.PEER, id="its record can't be read"),
+    ],
+)
+def test_without_a_way_to_it_a_command_ends_as_far_as_is_known(
+    kept: bytes, error: MpirtError, line: str, code: int
+) -> None:
+    assert end_of(kept_by(kept=kept), error) == (line, code)
