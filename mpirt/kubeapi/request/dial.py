@@ -60,7 +60,7 @@ def _in_thread(
     def look() -> None:
         try:
             found.append(look_up(host, port))
-        except Exception as error:  # noqa: BLE001  who waits has to know
+        except Exception as error:  # noqa: BLE001  raised again by the waiting side
             failed.append(error)
 
     try:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _FIRST_DELAY = 0.25
 _LONGEST_DELAY = 5.0
 # For a container that is about to be started, as far as it is known.
-_EARLY_SECONDS = 3.0
+EARLY_SECONDS = 3.0
 TOO_EARLY = (ExitCode.NO_POD, ExitCode.REFUSED, ExitCode.UNREACHABLE)
 """How commands end where the container, the right to enter it, or the way to its node may be there soon."""
 # For a pod that is being replaced, a Role that does not name a new worker yet, a user who is about to log in. A
@@ -222,7 +222,7 @@ class Attempts:
         self._chose = self._chose or chooses
         pause = self._backoff.next(asked_delay(error))
         at = now if chooses else now + pause
-        is_too_early = self._is_early and at >= self._since + _EARLY_SECONDS
+        is_too_early = self._is_early and at >= self._since + EARLY_SECONDS
         if at >= self._end or self._made == self._limit or is_too_early:
             return GiveUp(self._gave_up(error, row, now))
         self._awaited_since = at

@@ -28,7 +28,7 @@ def complain(text: str) -> None:
 
 
 def complain_of(error: Exception) -> None:
-    """The same of an error that nobody foresaw."""
+    """Log an unexpected error with its traceback."""
     complain("".join(traceback.format_exception(error)))
 
 

@@ -17,16 +17,15 @@ from dataclasses import dataclass
 
 from mpirt.kubeapi.access.steps import Clock
 from mpirt.rsh.pod.facts import Pod
+from mpirt.rsh.session.retry import EARLY_SECONDS, REFUSALS_PASS_SECONDS
 from mpirt.rsh.watches.loop import FOR_EVER
 
 # From the first command that waits to the first line, and from each line to the next.
 _SILENT_SECONDS = 5.0
 _LONGEST_PAUSE = 300.0
 _MOST_NAMED = 3
-# Each makes up to two dozen attempts in the seconds that session/retry.py gives it.
-_MOST_EARLY, _EARLY_SECONDS = 16, 3.0
-# A Role may come later than its launcher, and an API server that has just begun knows none.
-_REFUSALS_PASS = 10.0
+# Each makes up to two dozen attempts in its EARLY_SECONDS.
+_MOST_EARLY = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +142,8 @@ class Awaited:
         """Pods may not be listed. Whether to ask again: if that does not pass, the commands may as well begin."""
         now = self._clock()
         self._refused_since = now if self._refused_since is None else self._refused_since
-        if now - self._refused_since < _REFUSALS_PASS:
+        # A Role may also come later than its launcher.
+        if now - self._refused_since < REFUSALS_PASS_SECONDS:
             return bool(self._waiting)
         self._due.update(dict.fromkeys(self._waiting))
         return False
@@ -168,7 +168,7 @@ class Awaited:
         if waiter.try_early is not None and pod is not None and not pod.is_ready:
             # It may come back.
             self._wanted -= 1
-            self._tried.append(now + _EARLY_SECONDS)
+            self._tried.append(now + EARLY_SECONDS)
             waiter.try_early()
             return
         if not self._waiting and self._pause > _SILENT_SECONDS:

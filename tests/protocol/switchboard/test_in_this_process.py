@@ -70,6 +70,7 @@ def test_a_command_gives_up_in_time_where_there_is_no_thread_for_its_api_servers
 def test_a_command_that_waits_ends_with_the_watch_if_that_has_an_internal_error(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # No server can make an internal error to order.
     def fail(_: object) -> None:
         raise ZeroDivisionError
 

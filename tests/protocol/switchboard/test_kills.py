@@ -14,7 +14,7 @@ from tests.apiserver.door import Slam
 from tests.apiserver.pods import pod
 from tests.apiserver.server import Gated
 from tests.apiserver.shell import Cut, End, Shell
-from tests.protocol.switchboard.agents import STDOUT_CHANNEL, Command
+from tests.protocol.switchboard.agents import STDOUT_CHANNEL, Agent, Command
 from tests.protocol.switchboard.yard import Life, Yard
 from tests.support import sizes
 
@@ -144,12 +144,7 @@ class TestAtEveryStage:
         assert command.output == b"begun\n" + b"".join(b"%d\n" % number for number in range(1, 1001))
 
     def test_at_the_end_its_code_and_output_are_kept(self, yard: Yard) -> None:
-        yard.begin()
-        agent = yard.agent("echo out; exit 7")
-        agent.writes = False
-        agent.until(lambda command: b'"code": 7' in command.kept)
-        yard.board.kill()
-        agent.drain()
+        agent = left_at_its_end(yard)
         assert agent.command.code is None
         execs = len(yard.server.asked("exec"))
         yard.begin()
@@ -172,17 +167,23 @@ class TestAtEveryStage:
         assert "kubeconfig" in command.said[0]
 
     def test_with_a_kubeconfig_that_is_broken_since_an_end_that_is_known_is_told(self, yard: Yard) -> None:
-        yard.begin()
-        agent = yard.agent("echo out; exit 7")
-        agent.writes = False
-        agent.until(lambda command: b'"code": 7' in command.kept)
-        yard.board.kill()
-        agent.drain()
+        agent = left_at_its_end(yard)
         (yard.folder / "kubeconfig").write_text("{")
         yard.begin()
 
         command = yard.hand_over(agent.command).end()
         assert (command.code, command.said) == (7, [])
+
+
+def left_at_its_end(yard: Yard) -> Agent:
+    """An agent that has kept with which code its command has ended, and whose switchboard was killed then."""
+    yard.begin()
+    agent = yard.agent("echo out; exit 7")
+    agent.writes = False
+    agent.until(lambda command: b'"code": 7' in command.kept)
+    yard.board.kill()
+    agent.drain()
+    return agent
 
 
 def kill_board(yard: Yard) -> int:
